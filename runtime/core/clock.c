@@ -1,0 +1,23 @@
+#include "runtime/core/clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { NS_PER_S = 1000000000 };
+
+uint64_t rg_clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void rg_clock_sleep_ns(uint64_t ns)
+{
+    struct timespec left = {.tv_sec = (time_t)(ns / NS_PER_S),
+                            .tv_nsec = (long)(ns % NS_PER_S)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        ;
+}
