@@ -1,0 +1,21 @@
+noinst_LIBRARIES += librg_algos.a
+librg_algos_a_SOURCES = algos/algos.c algos/algos.h
+librg_algos_a_LIBADD = $(RG_ALGO_OBJECTS)
+
+# One object per collective, data type and device.
+RG_ALL_REDUCE_CC = $(RG_DTYPES:%=algos/all_reduce/all_reduce_%.o)
+RG_ALL_REDUCE_CU = $(RG_DTYPES:%=algos/all_reduce/all_reduce_%.cu.o)
+EXTRA_DIST += algos/all_reduce/all_reduce.c
+
+RG_ALGO_OBJECTS = $(RG_ALL_REDUCE_CC)
+if HAVE_CUDA
+RG_ALGO_OBJECTS += $(RG_ALL_REDUCE_CU)
+endif
+RG_DEV_OBJECTS += $(RG_ALGO_OBJECTS)
+
+$(RG_ALL_REDUCE_CC): algos/all_reduce/all_reduce_%.o: algos/all_reduce/all_reduce.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && \
+	$(RG_DEV_CC) -DRG_ENTRY_DTYPE=$* -c -o $@ $<
+$(RG_ALL_REDUCE_CU): algos/all_reduce/all_reduce_%.cu.o: algos/all_reduce/all_reduce.c
+	$(rg_v_nvcc)$(MKDIR_P) $(@D) && \
+	$(RG_DEV_NVCC) -DRG_ENTRY_DTYPE=$* -c -o $@ $<

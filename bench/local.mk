@@ -1,0 +1,3 @@
+bin_PROGRAMS += bench/all_reduce_perf
+bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c
+bench_all_reduce_perf_LDADD = $(RG_PROGRAM_LDADD)

@@ -1,0 +1,30 @@
+noinst_LIBRARIES += librg_harness.a
+librg_harness_a_SOURCES = \
+	harness/buffers.c harness/buffers.h \
+	harness/datagen.c harness/datagen.h \
+	harness/launch.h harness/launch_local.c harness/launch_mpi.c \
+	harness/options.c harness/options.h \
+	harness/peer_mpi.c \
+	harness/report.c harness/report.h \
+	harness/stats.c harness/stats.h \
+	harness/topo.c harness/topo.h
+RG_MPI_OBJECTS += harness/launch_mpi.o harness/peer_mpi.o
+
+if HAVE_NCCL
+librg_harness_a_SOURCES += harness/peer_nccl.c
+RG_NCCL_OBJECTS += harness/peer_nccl.o
+endif
+
+# Fill and check kernels.
+librg_harness_a_LIBADD = $(RG_DATAGEN_OBJECTS)
+RG_DATAGEN_OBJECTS = harness/datagen_dev.o
+if HAVE_CUDA
+RG_DATAGEN_OBJECTS += harness/datagen_dev.cu.o
+endif
+RG_DEV_OBJECTS += $(RG_DATAGEN_OBJECTS)
+EXTRA_DIST += harness/datagen_dev.c
+
+harness/datagen_dev.o: harness/datagen_dev.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(RG_DEV_CC) -c -o $@ $<
+harness/datagen_dev.cu.o: harness/datagen_dev.c
+	$(rg_v_nvcc)$(MKDIR_P) $(@D) && $(RG_DEV_NVCC) -c -o $@ $<

@@ -1,0 +1,10 @@
+noinst_LIBRARIES += librg_core.a
+librg_core_a_SOURCES = \
+	runtime/core/bitset.c runtime/core/bitset.h \
+	runtime/core/clock.c runtime/core/clock.h \
+	runtime/core/env.c runtime/core/env.h \
+	runtime/core/hash.c runtime/core/hash.h \
+	runtime/core/log.c runtime/core/log.h \
+	runtime/core/names.c \
+	runtime/core/settings.c runtime/core/settings.h \
+	runtime/core/status.c

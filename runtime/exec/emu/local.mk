@@ -1,0 +1,2 @@
+librg_exec_a_SOURCES += \
+	runtime/exec/emu/device.c

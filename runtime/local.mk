@@ -1,0 +1,5 @@
+noinst_HEADERS += \
+	runtime/algo.h \
+	runtime/regroup.h \
+	runtime/status.h \
+	runtime/types.h

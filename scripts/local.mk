@@ -1,0 +1,1 @@
+EXTRA_DIST += scripts/test/no-cmocka.t
