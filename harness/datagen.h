@@ -46,11 +46,11 @@ int rg_checker_reset(struct rg_checker *checker);
 /*
  * Launches the check of an all-reduce result against `data`, and of
  * RG_GUARD_BYTES on both sides of it when `guards` is not 0 (the block must
- * come from rg_buffers; `guards` is then its shift + 1).
+ * come from rg_buffers).
  */
 int rg_checker_all_reduce(struct rg_checker *checker, struct rg_stream *stream,
                           const void *recv, const struct rg_data *data,
-                          size_t guards);
+                          int guards);
 
 enum rg_mismatch_kind {
     RG_MISMATCH_NONE = 0,

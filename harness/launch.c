@@ -1,0 +1,78 @@
+#include "harness/launch.h"
+
+#include <stdlib.h>
+
+/* What Open MPI, MPICH and their kin, and Slurm set for each process. */
+static const char *const rank_variables[] = {
+    "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
+
+static const char *env_rank_text(void)
+{
+    for (int i = 0; rank_variables[i]; i++) {
+        const char *text = getenv(rank_variables[i]);
+
+        if (text)
+            return text;
+    }
+    return NULL;
+}
+
+int rg_launch_env_rank(void)
+{
+    const char *text = env_rank_text();
+
+    return text ? atoi(text) : 0;
+}
+
+int rg_launch_env_present(void)
+{
+    return env_rank_text() != NULL;
+}
+
+int rg_job_run(const struct rg_launch *launch, rg_rank_main *rank_main,
+               void *arg)
+{
+    int kind = launch->kind;
+
+    if (kind == RG_LAUNCH_AUTO)
+        kind = rg_launch_env_present() && launch->ranks == 0 ? RG_LAUNCH_MPI
+                                                             : RG_LAUNCH_LOCAL;
+    if (kind == RG_LAUNCH_MPI)
+        return rg_launch_mpi(rank_main, arg);
+    return rg_launch_local(launch->ranks ? launch->ranks : 1, rank_main, arg);
+}
+
+int rg_job_agree(const struct rg_job *job, int code)
+{
+    int *all = calloc((size_t)job->size, sizeof *all);
+    int status;
+
+    if (!all)
+        return RG_ENOMEM;
+    status =
+        job->bootstrap.allgather(job->bootstrap.arg, &code, all, sizeof code);
+    for (int i = 0; i < job->size && status == RG_OK; i++)
+        code = all[i] > code ? all[i] : code;
+    free(all);
+    return status == RG_OK ? code : status;
+}
+
+int rg_job_context_config(const struct rg_job *job, enum rg_device_kind device,
+                          struct rg_context_config *config_out)
+{
+    const int devices = rg_device_count(device);
+
+    if (devices < 0)
+        return devices;
+    if (devices == 0)
+        return RG_ENODEV;
+    *config_out = (struct rg_context_config){
+        .rank = job->rank,
+        .size = job->size,
+        .bootstrap = job->bootstrap,
+        .device = device,
+        .device_ordinal = job->local_rank % devices,
+        .backend = RG_BACKEND_NEW,
+    };
+    return RG_OK;
+}
