@@ -1,7 +1,14 @@
 EXTRA_DIST += \
+	.ci/run \
+	scripts/build \
+	scripts/check \
 	scripts/check-headers \
 	scripts/check-layers \
+	scripts/install-deps \
 	scripts/layers.txt \
+	scripts/plot-perf \
+	scripts/quickstart \
+	scripts/run \
 	scripts/test/headers.t \
 	scripts/test/layers.t \
 	scripts/test/no-cmocka.t \
