@@ -1,0 +1,120 @@
+/*
+ * The driver: one thread per context that owns every control socket and timer
+ * and runs the coordinator (world rank 0 first) and the agent. It makes no
+ * device call. All functions below may be called from any thread; they hand a
+ * request to the driver thread and, where they say so, wait for the answer.
+ *
+ * A group goes through a view change like this (protocol: coordinator.h):
+ *
+ *   driver                              caller (one at a time per group)
+ *     RG_EVENT_PREPARE(epoch, ...)  -->   close the control word
+ *                                   <--   rg_driver_quiesced()
+ *     RG_EVENT_VIEW(view)           -->   routes and plan made ready
+ *                                   <--   rg_driver_view_ready()   (VIEW_ACK)
+ *     RG_EVENT_ACTIVATE(epoch)      -->   open the control word
+ */
+#ifndef RG_CONTROL_DRIVER_H
+#define RG_CONTROL_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/control/view.h"
+#include "runtime/core/settings.h"
+
+struct rg_driver;
+
+struct rg_driver_config {
+    int world_rank;
+    int world_size;
+    /* The launcher's exchange, used inside rg_driver_create only. */
+    int (*allgather)(void *arg, const void *in, void *out, size_t bytes);
+    void *allgather_arg;
+    const char *host_id;                /* copied */
+    const struct rg_settings *settings; /* copied */
+};
+
+enum rg_event_kind {
+    RG_EVENT_NONE = 0,
+    RG_EVENT_PREPARE,  /* epoch: the one to come; workspace: its generation */
+    RG_EVENT_VIEW,     /* view: provisional, owned by the receiver */
+    RG_EVENT_ACTIVATE, /* epoch: now in force */
+    RG_EVENT_ISOLATED, /* status says why */
+    RG_EVENT_ERROR     /* status, e.g. RG_EPOLICY; the group is unusable */
+};
+
+struct rg_group_event {
+    enum rg_event_kind kind;
+    uint64_t epoch;
+    uint32_t workspace;
+    int status;
+    struct rg_view *view;
+};
+
+/*
+ * Collective over the world. Opens the listening sockets (TCP for control, a
+ * UNIX socket for same-host lifelines and descriptors), exchanges addresses
+ * and a job secret through `allgather`, starts the thread, connects to the
+ * coordinator and to same-host peers. RG_OK, RG_ESYSTEM, RG_ETIMEDOUT.
+ */
+int rg_driver_create(const struct rg_driver_config *config,
+                     struct rg_driver **driver_out);
+/* Says LEAVE for all groups, stops the thread, closes all. Accepts null. */
+void rg_driver_destroy(struct rg_driver *driver);
+
+/*
+ * Asks to be a member of `group` (ids are chosen by the caller, the same at
+ * every rank). The first view forms when all `world_size` ranks have asked, or
+ * RG_EVENT_ERROR comes when what they say is inconsistent (RG_ECONFIG).
+ * Returns at once; events follow.
+ */
+struct rg_join {
+    uint32_t group;
+    int capacity;       /* >= world_size, the same everywhere */
+    uint64_t first_seq; /* of the first view, the same everywhere */
+    const char *policy; /* copied; rank 0's is published */
+    struct rg_member_info info;
+};
+int rg_driver_join(struct rg_driver *driver, const struct rg_join *join);
+/* Leaves the group; pending events are dropped. */
+int rg_driver_leave(struct rg_driver *driver, uint32_t group);
+
+/* The group's next event; RG_EPENDING after timeout_ms without one. */
+int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
+                   struct rg_group_event *event_out);
+/* The answers of the diagram above. `epoch` is the event's. */
+int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
+                       uint64_t completed, uint64_t claimed);
+int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
+                         uint64_t epoch);
+
+/*
+ * Planned transition to a new selection text: collective, same text at every
+ * active member, else every member gets RG_EVENT_ERROR(RG_EPOLICY) for this
+ * request and the old view stays. Leads to PREPARE, VIEW, ACTIVATE.
+ */
+int rg_driver_propose_policy(struct rg_driver *driver, uint32_t group,
+                             const char *policy);
+
+/*
+ * Host-side all-gather among the active members in rank order, matched by
+ * call order. Waits. `bytes` <= 65536 and equal everywhere (RG_EINVAL if the
+ * members differ). RG_ETIMEDOUT after timeout_ms.
+ */
+int rg_driver_gather(struct rg_driver *driver, uint32_t group, const void *in,
+                     size_t bytes, void *out, int timeout_ms);
+
+/*
+ * File descriptors between same-host ranks over the UNIX sockets
+ * (SCM_RIGHTS). The offered descriptor stays the caller's (duplicated); a
+ * fetch waits until the peer has offered. RG_ENOTSUP: not on this host.
+ */
+int rg_driver_offer_fd(struct rg_driver *driver, int fd);
+int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
+                       int *fd_out);
+
+/* One line a group for rg_comm_describe(): term, epoch, status, waiting for. */
+int rg_driver_describe(struct rg_driver *driver, uint32_t group, char *text,
+                       size_t bytes);
+
+#endif
