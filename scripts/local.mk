@@ -12,8 +12,12 @@ EXTRA_DIST += \
 	scripts/test/headers.t \
 	scripts/test/layers.t \
 	scripts/test/no-cmocka.t \
+	scripts/test/plot.t \
+	scripts/test/run.t \
 	scripts/test/tap.sh
 
 TESTS += \
 	scripts/test/headers.t \
-	scripts/test/layers.t
+	scripts/test/layers.t \
+	scripts/test/plot.t \
+	scripts/test/run.t

@@ -1,0 +1,38 @@
+#!/bin/sh
+# scripts/plot-perf: draws rows, refuses what has none.
+. "$(dirname "$0")/tap.sh"
+plot=$RG_SOURCE_DIR/scripts/plot-perf
+if ! command -v gnuplot >/dev/null 2>&1; then
+    echo '1..0 # SKIP no gnuplot'
+    exit 0
+fi
+
+# row DEVICE BYTES MICROSECONDS
+row()
+{
+    printf '{"kind": "row", "collective": "all_reduce", "bytes": %s, ' "$2"
+    printf '"dtype": "f32", "op": "sum", "inplace": false, "ranks": 2, '
+    printf '"device": "%s", "mode": "latency", "graph": 0, ' "$1"
+    printf '"algorithm": "ring", "p50_us": %s, "busbw_gbps": 1.5, ' "$3"
+    printf '"peer": "mpi", "peer_p50_us": 9.0, "ratio": 1.25}\n'
+}
+
+{ row emu 8 2.5; row emu 1024 3.5; row cuda 8 1.5; } >"$tap_work/rows.jsonl"
+"$plot" "$tap_work/rows.jsonl" >"$tap_work/log" 2>&1
+tap_result $? "rows are drawn"
+[ -s "$tap_work/rows.png" ] && grep -q '</svg>' "$tap_work/rows.svg"
+tap_result $? "a PNG and a whole SVG are written"
+panels=$(grep -c 'Latency: emu\|Latency: cuda' "$tap_work/rows.svg")
+[ "$panels" -eq 2 ]
+tap_result $? "each device has its own panel"
+grep -q '>mpi<' "$tap_work/rows.svg"
+tap_result $? "the peer has its own line"
+
+echo '{"kind": "env"}' >"$tap_work/none.jsonl"
+"$plot" "$tap_work/none.jsonl" >/dev/null 2>&1
+[ $? -eq 1 ]
+tap_result $? "a file without rows is refused"
+"$plot" "$tap_work/missing.jsonl" >/dev/null 2>&1
+[ $? -eq 2 ]
+tap_result $? "a missing file is a usage error"
+tap_end

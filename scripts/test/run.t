@@ -1,0 +1,52 @@
+#!/bin/sh
+# scripts/run: exit codes, where programs are found, the time limit.
+. "$(dirname "$0")/tap.sh"
+run=$RG_SOURCE_DIR/scripts/run
+
+# expect CODE NAME ARGUMENT...: the exit code, and one line when it is 2.
+expect()
+{
+    wanted=$1 name=$2
+    shift 2
+    output=$("$run" "$@" 2>&1)
+    status=$?
+    lines=$(echo "$output" | wc -l)
+    if [ $status -eq "$wanted" ] && { [ "$wanted" -ne 2 ] || [ "$lines" -eq 1 ]; }
+    then
+        tap_result 0 "$name"
+    else
+        tap_result 1 "$name"
+        tap_note "exit $status, wanted $wanted: $output"
+    fi
+}
+
+expect 2 "no ranks given is a usage error" true
+expect 2 "0 ranks are a usage error" -n 0 true
+expect 2 "a word for the ranks is a usage error" -n two true
+expect 2 "an unknown option is a usage error" -n 2 --nonsense true
+expect 2 "no program is a usage error" -n 2
+expect 2 "a missing program is a usage error" -n 2 bench/missing_perf
+expect 2 "a missing host file is a usage error" -n 2 --hosts missing true
+
+if ! command -v mpirun >/dev/null 2>&1; then
+    tap_result 0 "programs are started # SKIP no mpirun"
+    tap_end
+fi
+mkdir -p "$tap_work/bench"
+cat >"$tap_work/bench/program" <<'EOP'
+#!/bin/sh
+echo "rank started"
+[ "$1" != sleep ] || exec sleep 60
+exit "$1"
+EOP
+chmod +x "$tap_work/bench/program"
+export RG_BUILD_DIR="$tap_work"
+expect 0 "a relative program is found in the build folder" -n 1 bench/program 0
+started=$("$run" -n 3 bench/program 0 2>/dev/null | grep -c 'rank started')
+[ "$started" -eq 3 ]
+tap_result $? "-n 3 starts three ranks"
+expect 5 "the program's exit code is the exit code" -n 2 bench/program 5
+RG_RUN_TIMEOUT=1
+export RG_RUN_TIMEOUT
+expect 4 "the time limit ends a hang" -n 2 bench/program sleep
+tap_end
