@@ -16,18 +16,17 @@ static size_t block_stride(size_t bytes)
 
 static int alloc_slab(struct rg_buffers *buffers, char **slab_out)
 {
-    const size_t bytes = buffers->stride * (size_t)buffers->slots;
     void *slab = NULL;
     int status;
 
     if (buffers->source.alloc)
-        status = buffers->source.alloc(buffers->source.arg, bytes, &slab);
+        status =
+            buffers->source.alloc(buffers->source.arg, buffers->room, &slab);
     else
-        status = rg_malloc(buffers->context, bytes, &slab);
-    if (status != RG_OK)
-        return status;
-    *slab_out = slab;
-    return rg_memset(buffers->context, slab, RG_GUARD_BYTE, bytes);
+        status = rg_malloc(buffers->context, buffers->room, &slab);
+    if (status == RG_OK)
+        *slab_out = slab;
+    return status;
 }
 
 static void free_slab(struct rg_buffers *buffers, char *slab)
@@ -55,19 +54,38 @@ int rg_buffers_create(struct rg_context *context, size_t bytes, size_t shift,
     buffers->context = context;
     if (source)
         buffers->source = *source;
-    buffers->bytes = bytes;
-    buffers->shift = shift;
-    buffers->slots = slots;
-    buffers->stride = block_stride(bytes);
+    buffers->room = block_stride(bytes) * (size_t)slots;
     status = alloc_slab(buffers, &buffers->send);
     if (status == RG_OK)
         status = alloc_slab(buffers, &buffers->recv);
+    if (status == RG_OK)
+        status = rg_buffers_resize(buffers, bytes, shift, slots);
     if (status != RG_OK)
         goto error;
     *buffers_out = buffers;
     return RG_OK;
 error:
     rg_buffers_destroy(buffers);
+    return status;
+}
+
+int rg_buffers_resize(struct rg_buffers *buffers, size_t bytes, size_t shift,
+                      int slots)
+{
+    const size_t stride = block_stride(bytes);
+    const size_t used = stride * (size_t)slots;
+    int status;
+
+    if (used > buffers->room)
+        return RG_ENOSPC;
+    buffers->bytes = bytes;
+    buffers->shift = shift;
+    buffers->slots = slots;
+    buffers->stride = stride;
+    status = rg_memset(buffers->context, buffers->send, RG_GUARD_BYTE, used);
+    if (status == RG_OK)
+        status =
+            rg_memset(buffers->context, buffers->recv, RG_GUARD_BYTE, used);
     return status;
 }
 

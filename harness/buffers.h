@@ -29,7 +29,8 @@ struct rg_buffers {
     size_t stride; /* between blocks */
     size_t shift;  /* data begins this far behind the guard */
     int slots;
-    char *send; /* owned slabs, device memory */
+    size_t room; /* bytes of each slab */
+    char *send;  /* owned slabs, device memory */
     char *recv;
 };
 
@@ -40,6 +41,12 @@ struct rg_buffers {
 int rg_buffers_create(struct rg_context *context, size_t bytes, size_t shift,
                       int slots, const struct rg_buffer_source *source,
                       struct rg_buffers **buffers_out);
+/*
+ * Lays the same memory out anew, guards filled again. RG_ENOSPC when it does
+ * not fit. Nothing may be in flight.
+ */
+int rg_buffers_resize(struct rg_buffers *buffers, size_t bytes, size_t shift,
+                      int slots);
 void rg_buffers_destroy(struct rg_buffers *buffers); /* accepts null */
 
 void *rg_buffers_send(const struct rg_buffers *buffers, int slot);

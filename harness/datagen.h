@@ -76,7 +76,10 @@ struct rg_finding {
 };
 int rg_checker_read(struct rg_checker *checker, struct rg_finding *finding_out);
 
-/* "rank 1 f32 sum index 7 expected 6 got 4: rank 2 is missing"; one line. */
+/*
+ * "f32 sum iteration 3 index 7 of 9: expected 0x.. got 0x..: rank 2's
+ * contribution is missing"; one line. data.rank is not part of a finding.
+ */
 const char *rg_finding_text(const struct rg_finding *finding, char *text,
                             size_t room);
 
