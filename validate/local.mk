@@ -1,13 +1,13 @@
 bin_PROGRAMS += validate/rg_validate
 validate_rg_validate_SOURCES = \
-	validate/cases.h \
 	validate/cases_plant.c \
 	validate/cases_replay.c \
 	validate/cases_results.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
 	validate/rg_validate.c \
-	validate/suite.c validate/suite.h
+	validate/suite.c validate/suite.h \
+	validate/trial.c validate/trial.h
 validate_rg_validate_LDADD = $(RG_PROGRAM_LDADD)
 
 rg_unit_tests += validate/test/test_oracle validate/test/test_pairwise

@@ -418,18 +418,19 @@ int rg_oracle_accepts(const struct rg_oracle *oracle, size_t index,
 }
 
 size_t rg_oracle_check(const struct rg_oracle *oracle, const void *array,
-                       size_t count, struct rg_oracle_mismatch *first_out)
+                       size_t first, size_t end,
+                       struct rg_oracle_mismatch *mismatch_out)
 {
     size_t wrong = 0;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = first; i < end; i++) {
         uint64_t got = rg_oracle_load(oracle->dtype, array, i);
         uint64_t expected;
 
         if (rg_oracle_accepts(oracle, i, got, &expected))
             continue;
         if (wrong++ == 0)
-            *first_out = (struct rg_oracle_mismatch){i, expected, got};
+            *mismatch_out = (struct rg_oracle_mismatch){i, expected, got};
     }
     return wrong;
 }

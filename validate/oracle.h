@@ -14,9 +14,10 @@
  *         short integers times a common power of two; averages divide evenly;
  *         factors are powers of two; min and max see all finite values,
  *         infinities and subnormals (no NaN, no negative zero).
- *  ROUGH  floating sums, averages and products of full-length random
- *         significands: accepted is what lies within rg_oracle_bound() of the
- *         result in long double. Integers, min and max are as with EXACT.
+ *  ROUGH  floating sums, averages and products (these up to 14 ranks) of
+ *         full-length random significands: accepted is what lies within
+ * rg_oracle_bound() of the result in long double. Integers, min and max are as
+ * with EXACT.
  *
  * Pure functions over values; any thread. nranks is 1 .. 64.
  */
@@ -99,10 +100,11 @@ int rg_oracle_accepts(const struct rg_oracle *oracle, size_t index,
                       uint64_t got, uint64_t *expected_out);
 
 /*
- * Compares count elements of an output. Returns how many are wrong and, if
- * any, sets *first_out to the first.
+ * Compares elements [first, end) of an output. Returns how many are wrong
+ * and, if any, sets *mismatch_out to the first.
  */
 size_t rg_oracle_check(const struct rg_oracle *oracle, const void *array,
-                       size_t count, struct rg_oracle_mismatch *first_out);
+                       size_t first, size_t end,
+                       struct rg_oracle_mismatch *mismatch_out);
 
 #endif

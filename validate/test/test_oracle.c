@@ -154,8 +154,8 @@ static void test_loads_and_stores_unaligned(void **state)
 static uint64_t hop_by_hop(const struct rg_oracle *o, size_t index, int first)
 {
     enum rg_op step = o->op == RG_avg ? RG_sum : o->op;
+    uint64_t padded[RG_ORACLE_MAX_RANKS] = {0};
     uint64_t result = rg_oracle_input(o, first, index);
-    uint64_t divisor;
 
     for (int i = 1; i < o->nranks; i++) {
         int rank = (first + i) % o->nranks;
@@ -164,10 +164,8 @@ static uint64_t hop_by_hop(const struct rg_oracle *o, size_t index, int first)
     }
     if (o->op != RG_avg)
         return result;
-    /* The quotient of one number: reduce {x, 0, 0, ...}. */
-    uint64_t padded[RG_ORACLE_MAX_RANKS] = {result};
-    divisor = rg_oracle_reduce(o->dtype, RG_avg, padded, o->nranks);
-    return divisor;
+    padded[0] = result; /* the average of {x, 0, 0, ...} is the quotient */
+    return rg_oracle_reduce(o->dtype, RG_avg, padded, o->nranks);
 }
 
 static void each_problem(enum rg_oracle_inputs inputs,
@@ -267,14 +265,15 @@ static void test_check_reports_the_first(void **state)
 
     (void)state;
     rg_oracle_fill(&oracle, 0, array, 50);
-    assert_int_equal(rg_oracle_check(&oracle, array, 50, &first), 0);
+    assert_int_equal(rg_oracle_check(&oracle, array, 0, 50, &first), 0);
     right = array[17];
     array[17] ^= 0x40;
     array[49] ^= 0x8000;
-    assert_int_equal(rg_oracle_check(&oracle, array, 50, &first), 2);
+    assert_int_equal(rg_oracle_check(&oracle, array, 0, 50, &first), 2);
     assert_int_equal(first.index, 17);
     assert_int_equal(first.expected, right);
     assert_int_equal(first.got, array[17]);
+    assert_int_equal(rg_oracle_check(&oracle, array, 18, 49, &first), 0);
 }
 
 static void test_no_nan_no_negative_zero(void **state)

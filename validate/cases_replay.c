@@ -1,0 +1,337 @@
+/*
+ * replay.*: captured once, replayed many times, and right every time.
+ *
+ * Each case captures its graphs at the start and never again (asserted by
+ * count); before a replay it renews inputs and poisons outputs from the host,
+ * so that a result of the replay before is a wrong result.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "validate/trial.h"
+
+enum {
+    NTRIALS = 5,
+    LONG_RUN = 1000, /* replays of the cases that are about endurance */
+    SHORT_RUN = 40,
+    QUEUED = 50 /* replays queued before the host waits */
+};
+
+/*
+ * What is captured. Every trial gives the same output when it runs again on
+ * the output it has left, also in place.
+ */
+static const struct rg_trial_spec captured[NTRIALS] = {
+    {RG_f32, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 33},
+    {RG_u8, RG_max, RG_INPUTS_EXACT, RG_LAYOUT_IN, 601},
+    {RG_bf16, RG_avg, RG_INPUTS_EXACT, RG_LAYOUT_OUT_ODD, 117},
+    {RG_i64, RG_prod, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 10007},
+    {RG_f64, RG_sum, RG_INPUTS_ROUGH, RG_LAYOUT_SKEW, 1001},
+};
+
+struct replay {
+    struct rg_suite *suite;        /* borrowed, as the result */
+    struct rg_case_result *result; /* a failure there stops the case */
+    struct rg_trial trials[NTRIALS];
+    struct rg_graph *graphs[2];
+    int captures;
+    uint64_t seed; /* of the next round's inputs */
+};
+
+static int replay_ok(struct replay *replay, int status, const char *what)
+{
+    return rg_case_expect_ok(replay->result, status, what) == RG_OK;
+}
+
+static void replay_end(struct replay *replay)
+{
+    for (int i = 0; i < 2; i++) {
+        if (replay->graphs[i] != NULL)
+            rg_graph_destroy(replay->graphs[i]);
+    }
+    for (int i = 0; i < NTRIALS; i++)
+        rg_trial_destroy(&replay->trials[i]);
+}
+
+/* 1 on success; replay_end() in either case. */
+static int replay_begin(struct replay *replay, struct rg_suite *suite,
+                        struct rg_case_result *result)
+{
+    int ok = 1;
+
+    memset(replay, 0, sizeof(*replay));
+    replay->suite = suite;
+    replay->result = result;
+    replay->seed = suite->options->seed;
+    for (int i = 0; i < NTRIALS && ok; i++)
+        ok = replay_ok(replay,
+                       rg_trial_create(suite, &captured[i], &replay->trials[i]),
+                       "memory for the case");
+    return ok;
+}
+
+static void launch_trials(struct replay *replay, int first, int n)
+{
+    for (int i = first; i < first + n; i++)
+        replay_ok(replay,
+                  rg_trial_launch(&replay->trials[i], replay->suite->comm,
+                                  replay->suite->stream),
+                  "rg_all_reduce");
+}
+
+/* Graph `which` is trials [first, first + n). */
+static void capture(struct replay *replay, int which, int first, int n)
+{
+    struct rg_stream *stream = replay->suite->stream;
+
+    if (!replay_ok(replay, rg_graph_begin(stream), "rg_graph_begin"))
+        return;
+    launch_trials(replay, first, n);
+    replay->captures++;
+    replay_ok(replay, rg_graph_end(stream, &replay->graphs[which]),
+              "rg_graph_end");
+}
+
+static void launch_graph(struct replay *replay, int which)
+{
+    if (!replay->result->failed)
+        replay_ok(replay,
+                  rg_graph_launch(replay->graphs[which], replay->suite->stream),
+                  "rg_graph_launch");
+}
+
+static void renew(struct replay *replay, int n)
+{
+    for (int i = 0; i < n; i++)
+        replay_ok(replay, rg_trial_load(&replay->trials[i], replay->seed++),
+                  "rg_memcpy");
+}
+
+/* Waits and compares the first n trials. */
+static void check(struct replay *replay, int n)
+{
+    struct rg_suite *suite = replay->suite;
+
+    if (rg_case_synchronize(replay->result, suite->stream, suite->comm) !=
+        RG_OK)
+        return;
+    for (int i = 0; i < n; i++)
+        rg_trial_check(&replay->trials[i], replay->result);
+}
+
+static void check_captures(struct replay *replay, int expected)
+{
+    if (replay->captures != expected)
+        rg_case_fail(replay->result, RG_EXIT_WRONG, "%d captures instead of %d",
+                     replay->captures, expected);
+}
+
+/* ---- the cases: how a round launches ------------------------------------ */
+
+/* Inputs renewed before every replay; param 0: invocations in the graph. */
+static void run_thousand(struct rg_suite *suite, const struct rg_case *test,
+                         struct rg_case_result *result)
+{
+    int n = test->param[0];
+    struct replay replay;
+
+    if (replay_begin(&replay, suite, result))
+        capture(&replay, 0, 0, n);
+    for (int i = 0; i < LONG_RUN && !result->failed; i++) {
+        renew(&replay, n);
+        launch_graph(&replay, 0);
+        check(&replay, n);
+    }
+    check_captures(&replay, 1);
+    replay_end(&replay);
+}
+
+/* The host waits only now and then, and looks at the end. */
+static void run_back_to_back(struct rg_suite *suite, const struct rg_case *test,
+                             struct rg_case_result *result)
+{
+    struct replay replay;
+
+    (void)test;
+    if (replay_begin(&replay, suite, result))
+        capture(&replay, 0, 0, NTRIALS);
+    renew(&replay, NTRIALS);
+    for (int i = 1; i <= LONG_RUN && !result->failed; i++) {
+        launch_graph(&replay, 0);
+        if (i % QUEUED == 0)
+            rg_case_synchronize(result, suite->stream, suite->comm);
+    }
+    check(&replay, NTRIALS);
+    check_captures(&replay, 1);
+    replay_end(&replay);
+}
+
+/* A of three and B of one invocation, replayed as A B A A B. */
+static void run_interleaved(struct rg_suite *suite, const struct rg_case *test,
+                            struct rg_case_result *result)
+{
+    static const int order[] = {0, 1, 0, 0, 1};
+    struct replay replay;
+
+    (void)test;
+    if (replay_begin(&replay, suite, result)) {
+        capture(&replay, 0, 0, 3);
+        capture(&replay, 1, 3, 1);
+    }
+    for (int i = 0; i < SHORT_RUN && !result->failed; i++) {
+        renew(&replay, 4);
+        for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+            launch_graph(&replay, order[k]);
+        check(&replay, 4);
+    }
+    check_captures(&replay, 2);
+    replay_end(&replay);
+}
+
+/* Uncaptured invocations before, between and behind replays. */
+static void run_eager(struct rg_suite *suite, const struct rg_case *test,
+                      struct rg_case_result *result)
+{
+    struct replay replay;
+
+    (void)test;
+    if (replay_begin(&replay, suite, result))
+        capture(&replay, 0, 0, 3);
+    for (int i = 0; i < SHORT_RUN && !result->failed; i++) {
+        renew(&replay, NTRIALS);
+        launch_trials(&replay, 3, 1);
+        launch_graph(&replay, 0);
+        launch_trials(&replay, 4, 1);
+        launch_graph(&replay, 0);
+        check(&replay, NTRIALS);
+    }
+    check_captures(&replay, 1);
+    replay_end(&replay);
+}
+
+static void expect_algorithm(struct replay *replay, const char *algorithm)
+{
+    struct rg_run_info run;
+
+    if (replay_ok(replay, rg_comm_last_run(replay->suite->comm, &run),
+                  "rg_comm_last_run") &&
+        strcmp(run.algorithm, algorithm) != 0)
+        rg_case_fail(replay->result, RG_EXIT_WRONG,
+                     "replay ran %s after the policy said %s", run.algorithm,
+                     algorithm);
+}
+
+/* The same graph under each algorithm, twice around. */
+static void run_policy(struct rg_suite *suite, const struct rg_case *test,
+                       struct rg_case_result *result)
+{
+    const char *algorithm;
+    struct replay replay;
+
+    (void)test;
+    if (replay_begin(&replay, suite, result))
+        capture(&replay, 0, 0, 3);
+    for (int around = 0; around < 2; around++) {
+        for (int k = 0; (algorithm = rg_suite_algorithm(k)) != NULL; k++) {
+            if (result->failed ||
+                !replay_ok(&replay, rg_suite_select(suite, algorithm),
+                           "rg_comm_set_policy"))
+                break;
+            renew(&replay, 3);
+            launch_graph(&replay, 0);
+            check(&replay, 3);
+            expect_algorithm(&replay, algorithm);
+        }
+    }
+    check_captures(&replay, 1);
+    replay_end(&replay);
+}
+
+/* The communicator is in use as long as a graph captured from it lives. */
+static void run_busy(struct rg_suite *suite, const struct rg_case *test,
+                     struct rg_case_result *result)
+{
+    struct replay replay;
+    int status;
+
+    (void)test;
+    if (replay_begin(&replay, suite, result)) {
+        capture(&replay, 0, 0, 1);
+        status = result->failed ? RG_EBUSY : rg_comm_destroy(suite->comm);
+        if (status != RG_EBUSY)
+            rg_case_fail(result, RG_EXIT_WRONG, "rg_comm_destroy: %s",
+                         rg_status_string(status));
+        renew(&replay, 1);
+        launch_graph(&replay, 0);
+        check(&replay, 1);
+    }
+    replay_end(&replay);
+}
+
+/* ---- the list ----------------------------------------------------------- */
+
+struct list_builder {
+    struct rg_case_list *list;
+    int status;
+};
+
+static void add(struct list_builder *builder, const char *scenario,
+                const char *algorithm, rg_case_run *run, int param,
+                uint64_t first_seq)
+{
+    struct rg_case test = {.run = run,
+                           .algorithm = algorithm,
+                           .first_seq = first_seq,
+                           .param = {param}};
+
+    snprintf(test.name, sizeof(test.name), "replay.%s.%s", scenario,
+             algorithm ? algorithm : "auto");
+    if (builder->status == RG_OK)
+        builder->status = rg_case_list_add(builder->list, &test);
+}
+
+/* One graph length an algorithm, or all with --full. */
+static void add_thousand(struct list_builder *builder, int full,
+                         const char *algorithm, int nth)
+{
+    static const int lengths[] = {3, 1, 5};
+    char scenario[32];
+
+    for (int i = 0; i < 3; i++) {
+        if (!full && i != nth % 3)
+            continue;
+        snprintf(scenario, sizeof(scenario), "thousand_of_%d", lengths[i]);
+        add(builder, scenario, algorithm, run_thousand, lengths[i], 0);
+    }
+}
+
+/*
+ * Sequence numbers that cross a power of two within the first rounds: where
+ * a packet's short tag, the claimed count, and the whole word wrap.
+ */
+static void add_counters(struct list_builder *builder, const char *algorithm)
+{
+    add(builder, "seq_2e32", algorithm, run_eager, 0, (UINT64_C(1) << 32) - 9);
+    add(builder, "seq_2e51", algorithm, run_eager, 0, (UINT64_C(1) << 51) - 9);
+    add(builder, "seq_2e64", algorithm, run_eager, 0, UINT64_MAX - 8);
+}
+
+int rg_cases_replay(struct rg_case_list *list,
+                    const struct rg_suite_options *options)
+{
+    struct list_builder builder = {list, RG_OK};
+    const char *algorithm = NULL;
+    int n = 0;
+
+    do {
+        add_thousand(&builder, options->full, algorithm, n);
+        add(&builder, "back_to_back", algorithm, run_back_to_back, 0, 0);
+        add(&builder, "interleaved", algorithm, run_interleaved, 0, 0);
+        add(&builder, "eager_between", algorithm, run_eager, 0, 0);
+        add_counters(&builder, algorithm);
+        algorithm = rg_suite_algorithm(n++);
+    } while (algorithm != NULL);
+    add(&builder, "policy_change", NULL, run_policy, 0, 0);
+    add(&builder, "live_graph_is_busy", NULL, run_busy, 0, 0);
+    return builder.status;
+}

@@ -1,0 +1,144 @@
+/*
+ * rg_validate: does every collective give the right bits, on every rank,
+ * again and again? Cases have names; a pattern chooses. See --help.
+ */
+#include <fnmatch.h>
+#include <stdio.h>
+
+#include "harness/options.h"
+#include "validate/suite.h"
+
+static const struct rg_suite_options defaults = {
+    .pattern = "*",
+    .seed = 1,
+    .timeout_s = 120,
+};
+
+#define AT(field) offsetof(struct rg_suite_options, field)
+
+static const struct rg_option options_table[] = {
+    {RG_OPTION_CHOICE, 0, "device", AT(device), "|emu|cuda", 0, 0, "NAME",
+     "where the collectives run"},
+    {RG_OPTION_TEXT, 0, "case", AT(pattern), NULL, 0, 0, "GLOB",
+     "run the cases whose name matches (default '*')"},
+    {RG_OPTION_SIZE, 0, "seed", AT(seed), NULL, 0, 0, "S",
+     "of inputs and of the pairwise array (default 1)"},
+    {RG_OPTION_FLAG, 0, "list", AT(list), NULL, 0, 0, NULL,
+     "print the names of the cases and stop"},
+    {RG_OPTION_FLAG, 0, "full", AT(full), NULL, 0, 0, NULL,
+     "the full product instead of the pairwise array"},
+    RG_OPTIONS_LAUNCH(struct rg_suite_options),
+    {RG_OPTION_INT, 'T', "timeout", AT(timeout_s), NULL, 1, 86400, "S",
+     "seconds without progress before the run is ended (default 120)"},
+    {RG_OPTION_INT, 0, "team-width", AT(team_width), NULL, 1, 16, "N",
+     "threads of a team on the emulated device (default 1)"},
+    {RG_OPTION_INT, 0, "teams", AT(teams), NULL, 1, 64, "N",
+     "teams of a launch on the emulated device (default: by cores)"},
+    {RG_OPTION_TEXT, 'J', "json", AT(json), NULL, 0, 0, "FILE",
+     "write JSON lines: a line a case, and the verdict"},
+    {RG_OPTION_CHOICE, 0, "plant", AT(plant), "|none|flip|hang|stall", 0, 0,
+     "FAULT", "for the plant cases: let the last rank go wrong"},
+};
+
+static const struct rg_program program = {
+    .name = "rg_validate",
+    .summary = "Checks collectives against an independent oracle.",
+    .options = options_table,
+    .noptions = sizeof(options_table) / sizeof(options_table[0]),
+    .notes = "Exit codes: 0 all passed, 1 wrong data, 2 usage, 3 no device or "
+             "runtime,\n4 timeout or hang, 77 everything was skipped.\n",
+};
+
+/* The chosen cases, in order. */
+static int build_list(const struct rg_suite_options *options,
+                      struct rg_case_list *list)
+{
+    int kept = 0;
+
+    if (rg_cases_results(list, options) != RG_OK ||
+        rg_cases_replay(list, options) != RG_OK ||
+        rg_cases_plant(list, options) != RG_OK)
+        return RG_ENOMEM;
+    for (int i = 0; i < list->n; i++) {
+        if (fnmatch(options->pattern, list->cases[i].name, 0) == 0)
+            list->cases[kept++] = list->cases[i];
+    }
+    list->n = kept;
+    return RG_OK;
+}
+
+/* Everything between the first context and the verdict. */
+static int run_suite(struct rg_suite *suite, const struct rg_case_list *list)
+{
+    const struct rg_suite_options *options = suite->options;
+    int status = rg_suite_open(suite, 0);
+
+    if (status != RG_OK) {
+        if (suite->job->rank == 0)
+            fprintf(stderr, "rg_validate: cannot start: %s\n",
+                    rg_status_string(status));
+        return rg_exit_of_status(status);
+    }
+    rg_report_note(
+        suite->report, "rg_validate: %d ranks, device %s, %d cases, seed %llu",
+        suite->job->size, options->device == RG_DEVICE_CUDA ? "cuda" : "emu",
+        list->n, (unsigned long long)options->seed);
+    rg_suite_run(suite, list);
+    rg_suite_close(suite);
+    rg_report_verdict(suite->report, &suite->verdict);
+    return rg_verdict_exit(&suite->verdict);
+}
+
+static int rank_main(const struct rg_job *job, void *arg)
+{
+    struct rg_suite suite = {.options = arg, .job = job};
+    struct rg_case_list list = {0};
+    int status = rg_report_create("rg_validate", suite.options->json, job->rank,
+                                  &suite.report);
+    int code = rg_job_agree(job, status == RG_OK ? 0 : RG_EXIT_USAGE);
+
+    if (code != 0)
+        goto error;
+    code = RG_EXIT_ENVIRONMENT;
+    if (build_list(suite.options, &list) == RG_OK &&
+        rg_watchdog_create(job->rank, suite.options->timeout_s, &suite.dog) ==
+            RG_OK)
+        code = run_suite(&suite, &list);
+error:
+    rg_watchdog_destroy(suite.dog);
+    rg_case_list_fini(&list);
+    rg_report_destroy(suite.report);
+    return code < 0 ? rg_exit_of_status(code) : code;
+}
+
+/* --list, and a pattern that matches nothing, need no ranks. */
+static enum rg_options_result
+look_at_list(const struct rg_suite_options *options)
+{
+    struct rg_case_list list = {0};
+    enum rg_options_result result = RG_OPTIONS_RUN;
+
+    if (build_list(options, &list) == RG_OK && list.n == 0)
+        result = rg_options_refuse(&program, "no case matches '%s'",
+                                   options->pattern);
+    if (options->list && result == RG_OPTIONS_RUN) {
+        for (int i = 0; i < list.n && rg_launch_env_rank() == 0; i++)
+            puts(list.cases[i].name);
+        result = RG_OPTIONS_HELP;
+    }
+    rg_case_list_fini(&list);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct rg_suite_options options = defaults;
+    enum rg_options_result result =
+        rg_options_parse(&program, argc, argv, &options);
+
+    if (result == RG_OPTIONS_RUN)
+        result = look_at_list(&options);
+    if (result != RG_OPTIONS_RUN)
+        return rg_options_exit(result);
+    return rg_job_run(&options.launch, rank_main, &options);
+}

@@ -1,0 +1,288 @@
+#include "validate/suite.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algos/algos.h"
+
+/* ---- lists of cases ----------------------------------------------------- */
+
+int rg_case_list_add(struct rg_case_list *list, const struct rg_case *test)
+{
+    if (list->n == list->room) {
+        int room = list->room ? 2 * list->room : 64;
+        struct rg_case *cases =
+            realloc(list->cases, (size_t)room * sizeof(*cases));
+
+        if (cases == NULL)
+            return RG_ENOMEM;
+        list->cases = cases;
+        list->room = room;
+    }
+    list->cases[list->n++] = *test;
+    return RG_OK;
+}
+
+void rg_case_list_fini(struct rg_case_list *list)
+{
+    free(list->cases);
+    memset(list, 0, sizeof(*list));
+}
+
+const char *rg_suite_algorithm(int n)
+{
+    for (int i = 0; rg_algos[i] != NULL; i++) {
+        if (rg_algos[i]->collective == RG_COLL_all_reduce && n-- == 0)
+            return rg_algos[i]->name;
+    }
+    return NULL;
+}
+
+/* ---- what a case notes -------------------------------------------------- */
+
+void rg_case_fail(struct rg_case_result *result, enum rg_exit code,
+                  const char *format, ...)
+{
+    va_list arguments;
+
+    if (result->failed)
+        return;
+    result->failed = code;
+    va_start(arguments, format);
+    vsnprintf(result->text, sizeof(result->text), format, arguments);
+    va_end(arguments);
+}
+
+int rg_case_expect_ok(struct rg_case_result *result, int status,
+                      const char *what)
+{
+    int code = rg_exit_of_status(status);
+
+    if (status != RG_OK)
+        rg_case_fail(result,
+                     code == RG_EXIT_USAGE ? RG_EXIT_WRONG : (enum rg_exit)code,
+                     "%s: %s", what, rg_status_string(status));
+    return status;
+}
+
+/* 64-bit FNV-1a. */
+void rg_case_digest(struct rg_case_result *result, const void *data,
+                    size_t bytes)
+{
+    const unsigned char *at = data;
+    uint64_t digest = result->digest ^ UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < bytes; i++)
+        digest = (digest ^ at[i]) * UINT64_C(0x100000001b3);
+    result->digest = digest;
+}
+
+int rg_case_synchronize(struct rg_case_result *result, struct rg_stream *stream,
+                        struct rg_comm *comm)
+{
+    int status = rg_case_expect_ok(result, rg_stream_synchronize(stream),
+                                   "rg_stream_synchronize");
+
+    if (status != RG_OK)
+        return status;
+    return rg_case_expect_ok(result, rg_comm_error(comm), "rg_comm_error");
+}
+
+int rg_suite_plants(const struct rg_suite *suite, enum rg_plant plant)
+{
+    return suite->options->plant == (int)plant &&
+           suite->job->rank == suite->job->size - 1;
+}
+
+/* ---- conditions --------------------------------------------------------- */
+
+int rg_suite_open(struct rg_suite *suite, uint64_t first_seq)
+{
+    const struct rg_suite_options *options = suite->options;
+    struct rg_context_config config;
+    int status = rg_job_context_config(
+        suite->job, (enum rg_device_kind)options->device, &config);
+
+    if (status != RG_OK)
+        return status;
+    config.algos = rg_algos;
+    config.emu_team_width = options->team_width;
+    config.emu_max_teams = options->teams;
+    config.first_seq = first_seq;
+    status = rg_context_create(&config, &suite->context);
+    if (status == RG_OK)
+        status = rg_comm_create(suite->context, &suite->comm);
+    if (status == RG_OK)
+        status = rg_stream_create(suite->context, &suite->stream);
+    if (status != RG_OK) {
+        rg_suite_close(suite);
+        return status;
+    }
+    suite->first_seq = first_seq;
+    suite->algorithm = NULL;
+    rg_watchdog_watch(suite->dog, suite->comm);
+    return RG_OK;
+}
+
+void rg_suite_close(struct rg_suite *suite)
+{
+    rg_watchdog_watch(suite->dog, NULL);
+    rg_stream_destroy(suite->stream);
+    rg_comm_destroy(suite->comm);
+    rg_context_destroy(suite->context);
+    suite->stream = NULL;
+    suite->comm = NULL;
+    suite->context = NULL;
+}
+
+static int same_name(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+int rg_suite_select(struct rg_suite *suite, const char *algorithm)
+{
+    char text[80] = "";
+    int status;
+
+    if (same_name(suite->algorithm, algorithm))
+        return RG_OK;
+    if (algorithm != NULL)
+        snprintf(text, sizeof(text), "all_reduce=%s", algorithm);
+    status = rg_comm_set_policy(suite->comm, text);
+    if (status == RG_OK)
+        suite->algorithm = algorithm;
+    return status;
+}
+
+static int prepare(struct rg_suite *suite, const struct rg_case *test)
+{
+    int status = RG_OK;
+
+    if (suite->context != NULL && suite->first_seq != test->first_seq)
+        rg_suite_close(suite);
+    if (suite->context == NULL)
+        status = rg_suite_open(suite, test->first_seq);
+    if (status == RG_OK)
+        status = rg_suite_select(suite, test->algorithm);
+    return status;
+}
+
+/* ---- verdicts ----------------------------------------------------------- */
+
+/* The merged finding: the first rank's that failed, or that they differ. */
+static void merge(const struct rg_case_result *all, int nranks,
+                  struct rg_case_result *merged_out)
+{
+    *merged_out = all[0];
+    for (int rank = 0; rank < nranks; rank++) {
+        if (all[rank].failed) {
+            *merged_out = all[rank];
+            snprintf(merged_out->text, sizeof(merged_out->text),
+                     "rank %d: %.200s", rank, all[rank].text);
+            return;
+        }
+    }
+    for (int rank = 1; rank < nranks; rank++) {
+        if (all[rank].digest != all[0].digest)
+            rg_case_fail(merged_out, RG_EXIT_WRONG,
+                         "rank %d: output differs from rank 0's", rank);
+    }
+}
+
+static void print_case(struct rg_suite *suite, const struct rg_case *test,
+                       const struct rg_case_result *merged)
+{
+    const struct rg_verdict *v = &suite->verdict;
+    const char *outcome = merged->failed    ? "failed"
+                          : merged->skipped ? "skipped"
+                                            : "passed";
+
+    rg_report_json(suite->report,
+                   json_pack("{s:s, s:s, s:s, s:s}", "kind", "case", "name",
+                             test->name, "outcome", outcome, "text",
+                             merged->text));
+    if (suite->job->rank != 0)
+        return;
+    printf("%s %ld - %s%s%s\n", merged->failed ? "not ok" : "ok",
+           v->passed + v->failed + v->skipped, test->name,
+           merged->skipped ? " # SKIP " : "",
+           merged->skipped ? merged->text : "");
+    if (merged->failed)
+        printf("# %s: %s\n", test->name, merged->text);
+    fflush(stdout);
+}
+
+static void count(struct rg_suite *suite, const struct rg_case_result *merged)
+{
+    if (merged->failed)
+        rg_verdict_fail(&suite->verdict, (enum rg_exit)merged->failed);
+    else if (merged->skipped)
+        rg_verdict_skip(&suite->verdict);
+    else
+        rg_verdict_pass(&suite->verdict);
+}
+
+/* Runs the case here and exchanges what the ranks found. */
+static int run_once(struct rg_suite *suite, const struct rg_case *test,
+                    struct rg_case_result *all,
+                    struct rg_case_result *merged_out)
+{
+    struct rg_case_result mine = {0};
+    int status;
+
+    rg_watchdog_kick(suite->dog);
+    test->run(suite, test, &mine);
+    status = rg_comm_gather(suite->comm, &mine, sizeof(mine), all);
+    if (status != RG_OK) {
+        rg_case_expect_ok(&mine, status, "the ranks' findings are not known");
+        *merged_out = mine;
+        return status;
+    }
+    merge(all, suite->job->size, merged_out);
+    return RG_OK;
+}
+
+/*
+ * Ranks that compared only their shares and hold different bits run the case
+ * once more and compare everything, to name the element.
+ */
+static int run_case(struct rg_suite *suite, const struct rg_case *test,
+                    struct rg_case_result *all)
+{
+    struct rg_case_result merged = {0};
+    int status = prepare(suite, test);
+
+    if (status != RG_OK) {
+        rg_case_expect_ok(&merged, status, "preparing the case");
+    } else {
+        status = run_once(suite, test, all, &merged);
+        if (status == RG_OK && merged.failed && !all[0].failed) {
+            struct rg_case_result again;
+
+            suite->check_all = 1;
+            status = run_once(suite, test, all, &again);
+            suite->check_all = 0;
+            merged = again.failed ? again : merged;
+        }
+    }
+    count(suite, &merged);
+    print_case(suite, test, &merged);
+    if (merged.failed)
+        rg_suite_close(suite);
+    return status;
+}
+
+int rg_suite_run(struct rg_suite *suite, const struct rg_case_list *list)
+{
+    struct rg_case_result *all = calloc((size_t)suite->job->size, sizeof(*all));
+    int status = all != NULL ? RG_OK : RG_ENOMEM;
+
+    for (int i = 0; i < list->n && status == RG_OK; i++)
+        status = run_case(suite, &list->cases[i], all);
+    free(all);
+    return status;
+}

@@ -1,0 +1,139 @@
+/*
+ * The frame of rg_validate: what a case is, what it works with on one rank,
+ * and how the ranks' findings become one verdict.
+ *
+ * Every rank builds the same list of cases and runs them in the same order. A
+ * case runs on all ranks at once, writes what it found into its own *result*,
+ * and never returns early in a way that would leave the others waiting longer
+ * than a deadline. Results are exchanged after each case, so all ranks decide
+ * alike; after a failure the context is made anew, so that one broken
+ * communicator cannot fail the cases behind it.
+ *
+ * Everything belongs to one rank and is used by its thread.
+ */
+#ifndef RG_VALIDATE_SUITE_H
+#define RG_VALIDATE_SUITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "harness/launch.h"
+#include "harness/report.h"
+#include "harness/verdict.h"
+#include "harness/watchdog.h"
+#include "runtime/regroup.h"
+
+/* Faults the self-test asks for; the last rank commits them. */
+enum rg_plant {
+    RG_PLANT_NONE = 0,
+    RG_PLANT_FLIP, /* one bit of the output changes behind the collective */
+    RG_PLANT_HANG, /* one rank does not call */
+    RG_PLANT_STALL /* one rank stops for good */
+};
+
+struct rg_suite_options {
+    struct rg_launch launch;
+    int device; /* enum rg_device_kind */
+    const char *pattern;
+    uint64_t seed;
+    int list;
+    int full;
+    int timeout_s; /* without progress */
+    int team_width;
+    int teams;
+    const char *json;
+    int plant; /* enum rg_plant */
+};
+
+struct rg_suite {
+    const struct rg_suite_options *options;
+    const struct rg_job *job;
+    struct rg_report *report;
+    struct rg_watchdog *dog;
+    struct rg_verdict verdict;
+    int check_all; /* every rank compares every element, not only its share */
+    /* Made anew when a case asks for other conditions, or after a failure. */
+    struct rg_context *context;
+    struct rg_comm *comm;
+    struct rg_stream *stream;
+    uint64_t first_seq;
+    const char *algorithm; /* in force; null: the built-in choice */
+};
+
+/* What one rank found in one case; exchanged as it is. */
+struct rg_case_result {
+    int failed;  /* 0, or an enum rg_exit */
+    int skipped; /* does not apply here, the same at every rank */
+    /* Of outputs that must be the same bits at every rank. */
+    uint64_t digest;
+    char text[240]; /* why it failed or was skipped */
+};
+
+struct rg_case;
+typedef void rg_case_run(struct rg_suite *suite, const struct rg_case *test,
+                         struct rg_case_result *result);
+
+enum { RG_CASE_PARAMS = 6 };
+
+struct rg_case {
+    char name[96];
+    rg_case_run *run;
+    const char *algorithm; /* put in force before; null: built-in choice */
+    uint64_t first_seq;    /* of the communicator; 0: any */
+    int param[RG_CASE_PARAMS];
+};
+
+/* A growing list; zero-initialise, rg_case_list_fini() frees. */
+struct rg_case_list {
+    struct rg_case *cases;
+    int n;
+    int room;
+};
+/* Appends a copy. RG_OK or RG_ENOMEM. */
+int rg_case_list_add(struct rg_case_list *list, const struct rg_case *test);
+void rg_case_list_fini(struct rg_case_list *list);
+
+/* The groups of cases, each in a file of its own. RG_OK or RG_ENOMEM. */
+int rg_cases_results(struct rg_case_list *list,
+                     const struct rg_suite_options *options);
+int rg_cases_replay(struct rg_case_list *list,
+                    const struct rg_suite_options *options);
+int rg_cases_plant(struct rg_case_list *list,
+                   const struct rg_suite_options *options);
+
+/* ---- for cases ---------------------------------------------------------- */
+
+/* Notes a failure; the first of a case is kept. */
+void rg_case_fail(struct rg_case_result *result, enum rg_exit code,
+                  const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fails the case unless status is RG_OK; returns status. */
+int rg_case_expect_ok(struct rg_case_result *result, int status,
+                      const char *what);
+/* Folds bytes into the digest. */
+void rg_case_digest(struct rg_case_result *result, const void *data,
+                    size_t bytes);
+/* Waits for the stream; fails the case if that or the communicator failed. */
+int rg_case_synchronize(struct rg_case_result *result, struct rg_stream *stream,
+                        struct rg_comm *comm);
+/* 1 on the one rank that commits this fault. */
+int rg_suite_plants(const struct rg_suite *suite, enum rg_plant plant);
+
+/* Replaces the selection rules; null: the built-in choice. Collective. */
+int rg_suite_select(struct rg_suite *suite, const char *algorithm);
+
+/* The n-th all-reduce algorithm's name, null behind the last. */
+const char *rg_suite_algorithm(int n);
+
+/* ---- for the program ---------------------------------------------------- */
+
+/*
+ * Runs the list and leaves the counts in suite->verdict. Returns RG_OK, or the
+ * status that made it impossible to go on (also in the verdict).
+ */
+int rg_suite_run(struct rg_suite *suite, const struct rg_case_list *list);
+/* Makes context, communicator and stream. RG_OK or the failed call's status. */
+int rg_suite_open(struct rg_suite *suite, uint64_t first_seq);
+void rg_suite_close(struct rg_suite *suite); /* what is open; may be nothing */
+
+#endif
