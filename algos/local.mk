@@ -1,5 +1,11 @@
 noinst_LIBRARIES += librg_algos.a
-librg_algos_a_SOURCES = algos/algos.c algos/algos.h
+librg_algos_a_SOURCES = \
+	algos/algos.c algos/algos.h \
+	algos/all_reduce/all_reduce.h \
+	algos/all_reduce/all_reduce_oneshot.c \
+	algos/all_reduce/all_reduce_oneshot_ll.c \
+	algos/all_reduce/all_reduce_ring.c \
+	algos/pattern/ring.h
 librg_algos_a_LIBADD = $(RG_ALGO_OBJECTS)
 
 # One object per collective, data type and device.

@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	scripts/run \
 	scripts/test/headers.t \
 	scripts/test/layers.t \
+	scripts/test/lists.t \
 	scripts/test/no-cmocka.t \
 	scripts/test/plot.t \
 	scripts/test/run.t \
@@ -19,5 +20,6 @@ EXTRA_DIST += \
 TESTS += \
 	scripts/test/headers.t \
 	scripts/test/layers.t \
+	scripts/test/lists.t \
 	scripts/test/plot.t \
 	scripts/test/run.t
