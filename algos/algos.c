@@ -1,0 +1,14 @@
+/* The table of all algorithms, in each collective's own order. */
+#include "algos/algos.h"
+
+#include <stddef.h>
+
+#include "algos/all_reduce/all_reduce.h"
+
+#define RG_X(name) extern const struct rg_algo rg_algo_all_reduce_##name;
+RG_ALL_REDUCE_LIST(RG_X)
+#undef RG_X
+
+#define RG_X(name) &rg_algo_all_reduce_##name,
+const struct rg_algo *const rg_algos[] = {RG_ALL_REDUCE_LIST(RG_X) NULL};
+#undef RG_X

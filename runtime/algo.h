@@ -1,0 +1,92 @@
+/*
+ * What an algorithm is to the runtime: a name, what it needs, how much
+ * workspace it wants, and the entries that run it on each device.
+ *
+ * An algorithm file holds a device function and ends with RG_ALGO_LAYOUT and
+ * RG_ALGO. Compiled alone it gives the descriptor; included by its
+ * collective's entry source, which is compiled once per data type and device,
+ * it gives the function. The program passes a null-terminated table of
+ * descriptors to the context; all algorithms of a collective share `entries`
+ * and their order in the table is the index the device's switch uses.
+ */
+#ifndef RG_ALGO_H
+#define RG_ALGO_H
+
+#include <stdint.h>
+
+#include "runtime/types.h"
+
+struct rg_launch;
+struct rg_team;
+
+enum rg_algo_flags {
+    RG_ALGO_DIRECT = 1 << 0, /* needs loads and stores to every peer */
+    RG_ALGO_PACKETS = 1 << 1 /* can run from the hot line: the small path */
+};
+
+/* What a workspace is laid out for; constant for a communicator. */
+struct rg_shape {
+    int capacity; /* slots */
+    int max_channels;
+    uint64_t budget; /* bytes this algorithm may use, per generation */
+};
+
+/* What a workspace of that size allows. */
+struct rg_limits {
+    uint64_t max_bytes; /* largest buffer; UINT64_MAX: any */
+    uint64_t max_chunk; /* bytes; 0: the algorithm has no chunks */
+};
+
+/* Runs one team's thread on the emulated device. */
+typedef void (*rg_emu_entry)(const struct rg_launch *launch,
+                             struct rg_team *team);
+
+/* The kernels of one (type, operation) on CUDA: __global__ addresses. */
+struct rg_cuda_entry {
+    const void *small; /* one block, sizes up to RG_SMALL_BYTES */
+    const void *large;
+};
+
+/* Per data type an array over the operations. */
+struct rg_entries {
+    const rg_emu_entry *emu[RG_DTYPE_COUNT];
+    const struct rg_cuda_entry *cuda[RG_DTYPE_COUNT]; /* null: not built */
+};
+
+struct rg_algo {
+    const char *name;
+    enum rg_collective collective;
+    unsigned flags; /* enum rg_algo_flags */
+    int min_ranks, max_ranks;
+    /* Bytes of workspace for the shape, at most its budget; 0: cannot run. */
+    uint64_t (*layout)(const struct rg_shape *shape,
+                       struct rg_limits *limits_out);
+    const struct rg_entries *entries;
+};
+
+enum {
+    RG_SMALL_BYTES = 8192,  /* the small path's largest buffer */
+    RG_PACKET_UNITS = 65536 /* packets' largest payload, in 8-byte units */
+};
+
+#define RG_ALGO_LAYOUT(symbol)                                                 \
+    RG_FN uint64_t symbol##_layout(const struct rg_shape *shape,               \
+                                   struct rg_limits *limits_out)
+
+#ifdef RG_ENTRY_DTYPE
+#define RG_ALGO(symbol, name, collective, flags, min_ranks, max_ranks)         \
+    struct rg_algo_unused
+#else
+#define RG_ALGO(symbol, name, collective, flags, min_ranks, max_ranks)         \
+    static uint64_t symbol##_layout_host(const struct rg_shape *shape,         \
+                                         struct rg_limits *limits_out)         \
+    {                                                                          \
+        return symbol##_layout(shape, limits_out);                             \
+    }                                                                          \
+    extern const struct rg_algo rg_algo_##symbol;                              \
+    const struct rg_algo rg_algo_##symbol = {                                  \
+        name,      collective,           flags,      min_ranks,                \
+        max_ranks, symbol##_layout_host, &RG_ENTRIES}
+#endif
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * One team's part in one invocation: what an algorithm is handed, and the
+ * bounded wait everything else is built on.
+ *
+ * A wait is cheap while it is short: it only polls. Once it has lasted longer
+ * than a gate it looks, at most once a gate, at the latch (another team of
+ * this invocation failed) and at the abort word in mapped host memory (the
+ * epoch is to end). It gives up when its own waiting exceeds the budget. Time
+ * in which the process did not run is not waiting: a gap between two looks
+ * counts as RG_GAP_NS at most, and the word is read once more after expiry.
+ */
+#ifndef RG_DEVICE_CALL_H
+#define RG_DEVICE_CALL_H
+
+#include "runtime/device/plan.h"
+#include "runtime/device/team.h"
+#include "runtime/status.h"
+
+enum { RG_GAP_NS = 100000000, RG_LOOK_POLLS = 16 };
+
+struct rg_call {
+    struct rg_team team;
+    struct rg_comm_dev *dev;
+    const struct rg_plan *plan;
+    const struct rg_rule *rule;
+    uint64_t workspace; /* offset of the algorithm's area in every region */
+    uint64_t seq;
+    uint64_t packet_cursor;
+    const uint8_t *send;
+    uint8_t *recv;
+    uint64_t count; /* elements */
+    uint64_t step;  /* where the algorithm is, for reports */
+};
+
+struct rg_waiter {
+    uint64_t polls;
+    uint64_t looked; /* time of the last look, 0: none yet */
+    uint64_t waited; /* accounted so far, ns */
+};
+
+#define RG_WAITER_INIT                                                         \
+    {                                                                          \
+        0, 0, 0                                                                \
+    }
+
+/* Records why this team cannot go on; peer -1: nobody in particular. */
+RG_FN_COLD void rg_latch_failure(struct rg_comm_dev *dev, int status, int peer,
+                                 uint64_t step)
+{
+    if (peer >= 0)
+        rg_or_relaxed_dev(&dev->latch.peers[peer / 64], 1ull << (peer % 64));
+    rg_store_relaxed(&dev->latch.step, step);
+    rg_or_relaxed_dev(&dev->latch.reasons, 1ull << -status);
+}
+
+/* The look past the gate: 0 to go on, or a negative status. */
+RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
+{
+    const struct rg_comm_dev *dev = call->dev;
+    const uint64_t now = rg_team_now_ns(&call->team);
+    const uint64_t gap = waiter->looked ? now - waiter->looked : 0;
+
+    if (waiter->looked && gap < dev->gate_ns)
+        return RG_OK;
+    waiter->looked = now;
+    waiter->waited += gap < RG_GAP_NS ? gap : RG_GAP_NS;
+    if (waiter->waited < dev->gate_ns)
+        return RG_OK;
+    if (rg_load_relaxed(&dev->latch.reasons))
+        return RG_EFAILED;
+    if (rg_load_relaxed(dev->abort_epoch) >= call->plan->epoch)
+        return RG_EABORTED;
+    return waiter->waited > dev->deadline_ns ? RG_ETIMEDOUT : RG_OK;
+}
+
+/* Called after a failed poll: 0 to poll again, or a negative status. */
+RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
+{
+#if !RG_ON_CUDA
+    call->team.emu->relax(waiter->polls, call->team.emu->crowded);
+#endif
+    return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
+}
+
+#endif

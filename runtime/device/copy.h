@@ -1,0 +1,106 @@
+/*
+ * Team copies. Bytes go from any local pointer to any address this device can
+ * store to; the fast path wants both 16-byte aligned, the others work.
+ */
+#ifndef RG_DEVICE_COPY_H
+#define RG_DEVICE_COPY_H
+
+#include "runtime/device/team.h"
+
+#if RG_ON_CUDA
+
+struct __attribute__((aligned(16))) rg_vec {
+    uint64_t low, high;
+};
+
+/* Data is used once: it takes no place in L1. */
+RG_FN struct rg_vec rg_vec_load(const void *from)
+{
+    struct rg_vec v;
+    asm volatile("ld.global.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(v.low), "=l"(v.high)
+                 : "l"(from)
+                 : "memory");
+    return v;
+}
+
+RG_FN void rg_vec_store(void *to, struct rg_vec v)
+{
+    asm volatile("st.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(v.low),
+                 "l"(v.high)
+                 : "memory");
+}
+
+enum { RG_COPY_UNROLL = 8 };
+
+/* Eight independent loads a thread before the first store. */
+RG_FN void rg_copy_vectors(const struct rg_team *team, uint8_t *dst,
+                           const uint8_t *src, uint64_t vectors)
+{
+    const uint64_t step = (uint64_t)team->threads;
+    uint64_t i = (uint64_t)team->thread;
+    struct rg_vec v[RG_COPY_UNROLL];
+
+    for (; i + (RG_COPY_UNROLL - 1) * step < vectors;
+         i += RG_COPY_UNROLL * step) {
+#pragma unroll
+        for (int u = 0; u < RG_COPY_UNROLL; u++)
+            v[u] = rg_vec_load(src + (i + u * step) * sizeof(struct rg_vec));
+#pragma unroll
+        for (int u = 0; u < RG_COPY_UNROLL; u++)
+            rg_vec_store(dst + (i + u * step) * sizeof(struct rg_vec), v[u]);
+    }
+    for (; i < vectors; i += step)
+        rg_vec_store(dst + i * sizeof(struct rg_vec),
+                     rg_vec_load(src + i * sizeof(struct rg_vec)));
+}
+
+RG_FN void rg_copy_words(const struct rg_team *team, uint8_t *dst,
+                         const uint8_t *src, uint64_t words)
+{
+    for (uint64_t i = (uint64_t)team->thread; i < words;
+         i += (uint64_t)team->threads)
+        ((volatile uint32_t *)dst)[i] = ((const uint32_t *)src)[i];
+}
+
+RG_FN void rg_copy_bytes(const struct rg_team *team, uint8_t *dst,
+                         const uint8_t *src, uint64_t bytes)
+{
+    for (uint64_t i = (uint64_t)team->thread; i < bytes;
+         i += (uint64_t)team->threads)
+        ((volatile uint8_t *)dst)[i] = src[i];
+}
+
+RG_FN void rg_team_copy(const struct rg_team *team, void *dst, const void *src,
+                        uint64_t bytes)
+{
+    uint8_t *to = (uint8_t *)dst;
+    const uint8_t *from = (const uint8_t *)src;
+    const uint64_t align = (uint64_t)to | (uint64_t)from;
+    uint64_t done = 0;
+
+    if (align % sizeof(struct rg_vec) == 0) {
+        rg_copy_vectors(team, to, from, bytes / sizeof(struct rg_vec));
+        done = bytes / sizeof(struct rg_vec) * sizeof(struct rg_vec);
+    } else if (align % sizeof(uint32_t) == 0) {
+        rg_copy_words(team, to, from, bytes / sizeof(uint32_t));
+        done = bytes / sizeof(uint32_t) * sizeof(uint32_t);
+    }
+    rg_copy_bytes(team, to + done, from + done, bytes - done);
+}
+
+#else
+
+RG_FN void rg_team_copy(const struct rg_team *team, void *dst, const void *src,
+                        uint64_t bytes)
+{
+    uint64_t begin, end;
+
+    rg_share(bytes, team->thread, team->threads, &begin, &end);
+    __builtin_memcpy((uint8_t *)dst + begin, (const uint8_t *)src + begin,
+                     end - begin);
+}
+
+#endif
+
+#endif

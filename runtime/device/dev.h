@@ -1,0 +1,37 @@
+/*
+ * Which compiler runs, and how it spells a device function.
+ *
+ * Device and algorithm sources are compiled twice: by the C compiler for the
+ * emulated device and by `nvcc -x cu` for CUDA. This is the only file that
+ * asks which; the rest of device/ tests RG_ON_CUDA where the two must differ.
+ */
+#ifndef RG_DEVICE_DEV_H
+#define RG_DEVICE_DEV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define RG_ON_CUDA 1
+#define RG_FN      static __device__ __forceinline__
+#define RG_FN_COLD static __device__ __noinline__
+#else
+#define RG_ON_CUDA 0
+#define RG_FN      static inline __attribute__((always_inline, unused))
+#define RG_FN_COLD static __attribute__((noinline, unused))
+#include <assert.h>
+#endif
+
+/* Before a loop whose iterations do not depend on each other. */
+#if RG_ON_CUDA
+#define RG_INDEPENDENT
+#elif defined(__clang__)
+#define RG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RG_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define RG_CAT_(a, b) a##b
+#define RG_CAT(a, b)  RG_CAT_(a, b)
+
+#endif

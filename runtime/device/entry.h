@@ -1,0 +1,273 @@
+/*
+ * The frame around every invocation: claim, choose, run, close.
+ *
+ *   claim    one atomic add on the control word: state, plan index, seq
+ *   choose   the plan's rule for the size names algorithm and channels
+ *   run      the algorithm, over this team's channels
+ *   close    the last team to arrive is alone: it advances `completed`, or,
+ *            if any team latched a failure, it is at the safe point: it
+ *            writes the mailbox and leaves the control word HELD
+ *
+ * A seq below the plan's first_seq was aborted for the group before it was
+ * launched here: it ends at once and touches no peer.
+ */
+#ifndef RG_DEVICE_ENTRY_H
+#define RG_DEVICE_ENTRY_H
+
+#include "runtime/device/call.h"
+
+/* What a claim found. `word` is the control word before this claim's add. */
+struct rg_claim {
+    uint64_t word;
+    int granted; /* 0: the launch may only close, or must leave */
+    int joined;  /* the launch is claimed: it takes part in closing */
+};
+
+/* Waits, bounded, until the control word is open or rewritten. One thread. */
+RG_FN_COLD int rg_claim_park(struct rg_comm_dev *dev, struct rg_team *team)
+{
+    uint64_t started = rg_team_now_ns(team), polls = 0;
+
+    while (rg_load_acquire(&dev->hot.control) & RG_CONTROL_HELD) {
+        if (rg_team_now_ns(team) - started > dev->park_ns)
+            return RG_EUNAVAILABLE;
+#if !RG_ON_CUDA
+        team->emu->relax(polls, team->emu->crowded);
+#endif
+        polls++;
+    }
+    return RG_OK;
+}
+
+/* One thread. `teams` is the launch's team count. */
+RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
+                                    struct rg_team *team, int *parked_out)
+{
+    const uint64_t add = team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
+    struct rg_claim claim = {0, 0, 0};
+
+    *parked_out = 0;
+    for (;;) {
+        claim.word = rg_add_relaxed_dev(&dev->hot.control, add);
+        if (!(claim.word & RG_CONTROL_HELD)) {
+            claim.granted = claim.joined = 1;
+            return claim;
+        }
+        if (claim.word & RG_CONTROL_INFLIGHT) {
+            claim.joined = 1;
+            return claim;
+        }
+        *parked_out = 1;
+        if (rg_claim_park(dev, team))
+            return claim;
+    }
+}
+
+RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
+                                        enum rg_collective collective,
+                                        uint64_t bytes)
+{
+    const struct rg_rules *rules = &plan->rules[collective];
+    uint64_t i = 0;
+
+    while (i + 1 < rules->count && bytes >= rules->rule[i].below)
+        i++;
+    return &rules->rule[i];
+}
+
+/* A claimed launch as one team's thread sees it. */
+struct rg_open {
+    const struct rg_hot_line *hot; /* as it was when the claim was made */
+    int plan;                      /* which plan: 0 or 1 */
+    int granted, joined;
+};
+
+enum { RG_OPEN_GRANTED = 1, RG_OPEN_JOINED = 2, RG_OPEN_PLAN = 4 };
+
+RG_FN uint64_t rg_open_bits(const struct rg_claim *claim)
+{
+    return (claim->granted ? RG_OPEN_GRANTED : 0) |
+           (claim->joined ? RG_OPEN_JOINED : 0) |
+           (claim->word & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0);
+}
+
+#if RG_ON_CUDA
+
+enum { RG_HOT_WORDS = 32 }; /* 256 bytes: one load of one warp */
+
+/* Each lane of the first warp fetches a word of the hot line. */
+RG_FN uint64_t rg_hot_word(const struct rg_comm_dev *dev)
+{
+    return rg_load_relaxed((const uint64_t *)(const void *)&dev->hot +
+                           threadIdx.x);
+}
+
+/*
+ * The claim and the whole hot line in one wave: the first warp loads the line
+ * while its first thread claims. After a park the line is fetched again.
+ */
+RG_FN struct rg_open rg_open(const struct rg_launch *launch,
+                             struct rg_team *team)
+{
+    __shared__ uint64_t line[RG_HOT_WORDS];
+    __shared__ uint64_t bits;
+    struct rg_open open;
+
+    if (threadIdx.x < RG_HOT_WORDS) {
+        uint64_t word = rg_hot_word(launch->comm);
+        int parked = 0;
+
+        if (threadIdx.x == 0) {
+            const struct rg_claim claim =
+                rg_claim_word(launch->comm, team, &parked);
+            bits = rg_open_bits(&claim);
+        }
+        if (__shfl_sync(0xffffffffu, parked, 0))
+            word = rg_hot_word(launch->comm);
+        line[threadIdx.x] = word;
+    }
+    __syncthreads();
+    open.hot = (const struct rg_hot_line *)(const void *)line;
+    open.plan = (bits & RG_OPEN_PLAN) != 0;
+    open.granted = (bits & RG_OPEN_GRANTED) != 0;
+    open.joined = (bits & RG_OPEN_JOINED) != 0;
+    return open;
+}
+
+RG_FN struct rg_team rg_team_here(void)
+{
+    struct rg_team team;
+
+    team.thread = (int)threadIdx.x;
+    team.threads = (int)blockDim.x;
+    team.index = (int)blockIdx.x;
+    team.count = (int)gridDim.x;
+    return team;
+}
+
+#else
+
+RG_FN struct rg_open rg_open(const struct rg_launch *launch,
+                             struct rg_team *team)
+{
+    uint64_t bits = 0;
+    struct rg_open open;
+    int parked;
+
+    if (team->thread == 0) {
+        const struct rg_claim claim =
+            rg_claim_word(launch->comm, team, &parked);
+        bits = rg_open_bits(&claim);
+    }
+    bits = rg_team_share_word(team, bits);
+    open.hot = &launch->comm->hot;
+    open.plan = (bits & RG_OPEN_PLAN) != 0;
+    open.granted = (bits & RG_OPEN_GRANTED) != 0;
+    open.joined = (bits & RG_OPEN_JOINED) != 0;
+    return open;
+}
+
+#endif
+
+RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
+                                const struct rg_team *team,
+                                const struct rg_open *open)
+{
+    struct rg_call call;
+
+    call.team = *team;
+    call.dev = launch->comm;
+    call.plan = launch->comm->plan[open->plan];
+    call.rule = 0;
+    call.workspace = 0;
+    call.seq = open->hot->completed + 1;
+    call.packet_cursor = open->hot->packet_cursor;
+    call.send = (const uint8_t *)launch->send;
+    call.recv = (uint8_t *)launch->recv;
+    call.count = launch->count;
+    call.step = 0;
+    return call;
+}
+
+/* The safe point: alone, after every team of the launch has stopped. */
+RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t seq,
+                                uint64_t epoch)
+{
+    struct rg_mailbox *mailbox = dev->mailbox;
+    const uint64_t generation = rg_load_relaxed(&mailbox->failure) + 1;
+
+    rg_store_relaxed(&mailbox->seq, seq);
+    rg_store_relaxed(&mailbox->epoch, epoch);
+    rg_store_relaxed(&mailbox->reasons, rg_load_relaxed(&dev->latch.reasons));
+    rg_store_relaxed(&mailbox->step, rg_load_relaxed(&dev->latch.step));
+    for (int i = 0; i < RG_MAX_SLOTS / 64; i++)
+        rg_store_relaxed(&mailbox->peers[i],
+                         rg_load_relaxed(&dev->latch.peers[i]));
+    rg_or_relaxed_dev(&dev->hot.control, RG_CONTROL_HELD);
+    /* Pairs with the host's acquire load of the failure generation. */
+    rg_store_release(&mailbox->failure, generation);
+}
+
+/*
+ * Before a round of tags starts, the half used now is cleaned: it is next
+ * written two packet invocations on, by ranks that need the next one of this
+ * rank first. Alone, so nobody still polls it.
+ */
+RG_FN void rg_close_packets(const struct rg_hot_plan *hot, uint64_t cursor)
+{
+    uint64_t *half =
+        (uint64_t *)(void *)(hot->packets + (cursor & 1) * hot->packet_half);
+
+    for (uint64_t i = 0; i < hot->packet_half / sizeof *half; i++)
+        rg_store_relaxed(&half[i], 0);
+}
+
+/* One thread of the team that closes the launch; it did not fail. */
+RG_FN void rg_close_done(const struct rg_call *call, const struct rg_open *open,
+                         uint64_t run)
+{
+    struct rg_comm_dev *dev = call->dev;
+    const uint64_t cursor = open->hot->packet_cursor;
+
+    if (call->packet_cursor != cursor) {
+        if (rg_packet_tag_wraps(cursor))
+            rg_close_packets(&open->hot->plan[open->plan], cursor);
+        rg_store_relaxed(&dev->hot.packet_cursor, call->packet_cursor);
+    }
+    if (run)
+        rg_store_relaxed(&dev->hot.run, run);
+    /* Pairs with the host's acquire load of `completed`. */
+    rg_store_release(&dev->hot.completed, call->seq);
+}
+
+enum { RG_ARRIVED_FAILED_SHIFT = 32 };
+
+/* Every thread of a joined team; `failed` may differ among them. */
+RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
+                    int failed, uint64_t run)
+{
+    struct rg_comm_dev *dev = call->dev;
+    const uint64_t teams = (uint64_t)call->team.count;
+    uint64_t arrived = rg_team_any(&call->team, failed);
+
+    if (call->team.thread != 0)
+        return;
+    if (teams > 1) {
+        /* Release what this team wrote, acquire what the others wrote. */
+        arrived = (arrived << RG_ARRIVED_FAILED_SHIFT) + 1;
+        arrived += rg_add_acq_rel_dev(&dev->arrived, arrived);
+        if ((uint32_t)arrived != teams)
+            return;
+        rg_store_relaxed(&dev->arrived, 0);
+        arrived >>= RG_ARRIVED_FAILED_SHIFT;
+    }
+    if (arrived)
+        rg_close_failed(dev, call->seq, call->plan->epoch);
+    else
+        rg_close_done(call, open, run);
+    if (teams > 1)
+        rg_add_relaxed_dev(&dev->hot.control,
+                           (1ull << RG_CONTROL_SEQ_SHIFT) - teams);
+}
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * Packet slots: small payloads that carry their own arrival flag.
+ *
+ *   area of one rank:  [cursor parity 2][writer rank][units] x 16 bytes
+ *
+ * A unit is 8 payload bytes. Every rank writes a unit to every other rank and
+ * then needs the unit of every other rank, so nobody can be two invocations
+ * ahead: two halves, taken in turn by the cursor that counts such
+ * invocations, need no barrier behind them. The tag is made from the cursor.
+ */
+#ifndef RG_DEVICE_PACKET_H
+#define RG_DEVICE_PACKET_H
+
+#include "runtime/device/elem.h"
+#include "runtime/device/transfer.h"
+
+enum { RG_UNIT_ELEMS = RG_PACKET_PAYLOAD / sizeof(rg_elem) };
+
+/* Where one invocation's packets go. Filled from hot line or plan. */
+struct rg_packet_path {
+    const uint8_t *packets; /* own slots, this invocation's half */
+    uint8_t *const *inbox;  /* by rank, or null: take the routes */
+    uint64_t half;          /* offset of this invocation's half */
+    uint64_t stride;        /* bytes between two writers' slots */
+    uint64_t tag;
+    int rank;
+    int nranks;
+};
+
+union rg_unit {
+    uint64_t word;
+    rg_elem elem[RG_PACKET_PAYLOAD / sizeof(rg_elem)];
+};
+
+/* Unit i of `count` elements; a last partial unit is filled with zeroes. */
+RG_FN uint64_t rg_unit_load(const void *from, uint64_t i, uint64_t count)
+{
+    const rg_elem *elem = (const rg_elem *)from + i * RG_UNIT_ELEMS;
+    const uint64_t left = count - i * RG_UNIT_ELEMS;
+    union rg_unit unit = {0};
+
+    if ((uint64_t)elem % sizeof unit == 0 && left >= RG_UNIT_ELEMS)
+        return *(const uint64_t *)(const void *)elem;
+    for (int k = 0; k < RG_UNIT_ELEMS; k++)
+        if ((uint64_t)k < left)
+            unit.elem[k] = elem[k];
+    return unit.word;
+}
+
+RG_FN void rg_unit_store(void *to, uint64_t i, uint64_t count, uint64_t word)
+{
+    rg_elem *elem = (rg_elem *)to + i * RG_UNIT_ELEMS;
+    const uint64_t left = count - i * RG_UNIT_ELEMS;
+    union rg_unit unit;
+
+    unit.word = word;
+    if ((uint64_t)elem % sizeof unit == 0 && left >= RG_UNIT_ELEMS) {
+        *(uint64_t *)(void *)elem = word;
+        return;
+    }
+    for (int k = 0; k < RG_UNIT_ELEMS; k++)
+        if ((uint64_t)k < left)
+            elem[k] = unit.elem[k];
+}
+
+/* One thread polls one packet until it carries the tag: 0, or 1 for failed. */
+RG_FN int rg_packet_wait(struct rg_call *call, const void *packet, uint64_t tag,
+                         int peer, uint64_t *payload_out)
+{
+    struct rg_waiter waiter = RG_WAITER_INIT;
+    int status;
+
+    while (!rg_packet_load(packet, tag, payload_out)) {
+        status = rg_wait_more(call, &waiter);
+        if (status == RG_OK)
+            continue;
+        if (rg_packet_load(packet, tag, payload_out))
+            return 0;
+        rg_latch_failure(call->dev, status, status == RG_ETIMEDOUT ? peer : -1,
+                         call->step);
+        return 1;
+    }
+    return 0;
+}
+
+/* The path of the plan, for launches that do not go by the hot line. */
+RG_FN struct rg_packet_path rg_packet_path_of(const struct rg_call *call)
+{
+    const struct rg_hot_line *hot = &call->dev->hot;
+    const int which = call->plan == call->dev->plan[1];
+    const struct rg_hot_plan *plan = &hot->plan[which];
+    struct rg_packet_path path;
+
+    path.half = (call->packet_cursor & 1) * plan->packet_half;
+    path.packets = plan->packets + path.half;
+    path.inbox = call->plan->nranks <= RG_HOT_PEERS ? plan->inbox : 0;
+    path.stride = plan->packet_stride;
+    path.tag = rg_packet_tag(call->packet_cursor);
+    path.rank = (int)call->plan->rank;
+    path.nranks = (int)call->plan->nranks;
+    return path;
+}
+
+/* Where this rank's units go at `peer`, this invocation's half. */
+RG_FN uint8_t *rg_packet_inbox(const struct rg_call *call,
+                               const struct rg_packet_path *path, int peer)
+{
+    if (path->inbox)
+        return path->inbox[peer] + path->half;
+    return call->plan->routes[peer].base + call->workspace + path->half +
+           path->stride * (uint64_t)path->rank;
+}
+
+#endif

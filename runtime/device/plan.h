@@ -1,0 +1,151 @@
+/*
+ * Shared layouts of a communicator's device side: the control word, the hot
+ * line, the plan, and the launch block. All of it keeps its address for the
+ * communicator's life; membership and policy change its content.
+ *
+ * Control word, 64 bits:
+ *
+ *   63    62        61    60 ............ 10   9 ....... 0
+ *   HELD  INFLIGHT  PLAN  claimed seq (low 51) arrivals
+ *
+ * A claim is one atomic add. A launch of one team adds 1 << 10: the seq. A
+ * launch of many teams adds 1 a team, and its last team, when it closes, turns
+ * the arrivals into one seq. So the word is claimed while seq, or arrivals,
+ * says more than `completed`. Setting HELD (by compare and swap, with INFLIGHT
+ * = arrivals > 0) freezes it: a claim that reads HELD without INFLIGHT has
+ * touched nothing, waits, and claims again after the word was rewritten; one
+ * that reads HELD with INFLIGHT belongs to a claimed launch and only closes.
+ */
+#ifndef RG_DEVICE_PLAN_H
+#define RG_DEVICE_PLAN_H
+
+#include "runtime/device/dev.h"
+#include "runtime/device/route.h"
+#include "runtime/types.h"
+
+#define RG_CONTROL_HELD      (1ull << 63)
+#define RG_CONTROL_INFLIGHT  (1ull << 62)
+#define RG_CONTROL_PLAN      (1ull << 61)
+#define RG_CONTROL_SEQ_SHIFT 10
+#define RG_CONTROL_SEQ_MASK  ((1ull << 51) - 1)
+#define RG_CONTROL_ARRIVALS  ((1ull << RG_CONTROL_SEQ_SHIFT) - 1)
+
+enum {
+    RG_LINE = 128,        /* bytes between words of different writers */
+    RG_HOT_PEERS = 8,     /* inbox pointers on the hot line */
+    RG_MAX_ALGOS = 16,    /* per collective */
+    RG_MAX_RULES = 16,    /* per collective */
+    RG_MAX_CHANNELS = 64, /* a launch has at most two teams a channel */
+    RG_MAX_SLOTS = 4096
+};
+
+/* The fields of a plan that the small path needs, one copy for each plan. */
+struct rg_hot_plan {
+    uint64_t epoch;
+    uint64_t first_seq;        /* earlier seqs end at once, touching no peer */
+    uint8_t *packets;          /* this rank's packet slots, for local polling */
+    uint32_t packet_max_bytes; /* small path up to this payload; 0: never */
+    uint32_t packet_stride;    /* bytes between two ranks' slots */
+    uint32_t packet_half;      /* bytes between the two cursor parities */
+    uint16_t rank;
+    uint16_t nranks;
+    /* By rank: where the peer keeps the slot this rank writes (own: null). */
+    uint8_t *inbox[RG_HOT_PEERS];
+};
+
+/*
+ * Everything a small invocation reads, fetched in one parallel wave. Both
+ * plans' fields are here, so that the choice is made in registers.
+ */
+struct rg_hot_line {
+    uint64_t control;
+    uint64_t completed;     /* seq of the last invocation that ended here */
+    uint64_t packet_cursor; /* invocations that used packets, this epoch */
+    uint64_t run;           /* what ran last: RG_RUN_* */
+    struct rg_hot_plan plan[2];
+};
+
+static_assert(sizeof(struct rg_hot_line) <= 256, "fits two 128-byte lines");
+
+/* `run`: algorithm index, channels, epoch (low 32 bits), all in one store. */
+#define RG_RUN(algo, channels, epoch)                                          \
+    ((uint64_t)(algo) << 56 | (uint64_t)(channels) << 32 | (uint32_t)(epoch))
+#define RG_RUN_ALGO(run)     ((int)((run) >> 56))
+#define RG_RUN_CHANNELS(run) ((int)((run) >> 32 & 0xffffff))
+#define RG_RUN_EPOCH(run)    ((uint32_t)(run))
+
+/* A selection rule resolved for this view: sizes below `below` use it. */
+struct rg_rule {
+    uint64_t below; /* bytes of the rank's buffer, exclusive */
+    uint32_t algo;  /* index in the collective's list */
+    uint32_t channels;
+    uint32_t chunk; /* bytes of one pipeline step, a multiple of 16 */
+    uint32_t unused;
+};
+
+struct rg_rules {
+    uint64_t count;
+    struct rg_rule rule[RG_MAX_RULES];
+};
+
+/* One epoch's plan of one rank. `routes` has `nranks` entries behind it. */
+struct rg_plan {
+    uint64_t epoch;
+    uint64_t first_seq;
+    uint32_t rank;
+    uint32_t nranks;
+    uint32_t capacity;
+    uint32_t max_channels; /* what the workspace is laid out for */
+    uint64_t workspace;    /* offset of this epoch's generation in the region */
+    uint64_t offset[RG_COLL_COUNT][RG_MAX_ALGOS]; /* algorithm's area in it */
+    struct rg_rules rules[RG_COLL_COUNT];
+    struct rg_route routes[]; /* by dense rank */
+};
+
+/* Why a communicator's device side stopped; lives in mapped host memory. */
+struct rg_mailbox {
+    uint64_t failure; /* generation: written last, with release */
+    uint64_t ready;   /* generation answered by the host */
+    uint64_t seq;
+    uint64_t epoch;
+    uint64_t reasons; /* as in the latch */
+    uint64_t step;
+    uint64_t peers[RG_MAX_SLOTS / 64]; /* ranks waited for, as a bitmap */
+};
+
+/* Why an invocation failed, and all peers its teams waited for. */
+struct rg_latch {
+    uint64_t reasons; /* bit -status for each status met; 0: no failure */
+    uint64_t step;    /* of the last team that failed */
+    uint64_t peers[RG_MAX_SLOTS / 64];
+};
+
+/* Device-side state of one communicator on one rank, at a stable address. */
+struct rg_comm_dev {
+    struct rg_hot_line hot;
+    uint64_t arrived __attribute__((aligned(RG_LINE))); /* closing counter */
+    uint64_t unused[15];
+    struct rg_latch latch;
+    uint64_t deadline_ns; /* budget of one wait */
+    uint64_t gate_ns;     /* between two looks at abort word and latch */
+    uint64_t park_ns;     /* budget of a wait for a plan */
+    uint8_t *region;      /* this rank's region */
+    uint64_t region_bytes;
+    const uint64_t *abort_epoch; /* mapped: highest epoch to abort */
+    struct rg_mailbox *mailbox;  /* mapped */
+    struct rg_plan *plan[2];
+};
+
+/* Parameters of one launch, by value. Pointers are stable or the user's. */
+struct rg_launch {
+    struct rg_comm_dev *comm;
+    const void *send;
+    void *recv;
+    uint64_t count;
+    uint32_t collective;
+    uint32_t root;
+    uint32_t op;
+    uint32_t slots; /* slot count the buffers were sized for */
+};
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * A team: the threads that run an algorithm together. On CUDA a team is a
+ * thread block; on the emulated device it is one host thread, or a few in a
+ * *wide* team, so that a missing barrier shows.
+ */
+#ifndef RG_DEVICE_TEAM_H
+#define RG_DEVICE_TEAM_H
+
+#include "runtime/device/dev.h"
+#include "runtime/device/word.h"
+
+#if !RG_ON_CUDA
+/* What a host thread needs of its surroundings; made by exec/emu. */
+struct rg_emu_team {
+    uint64_t arrived; /* barrier: threads that came, ever */
+    uint64_t votes[3];
+    uint64_t shared[3]; /* rg_team_share_word */
+    uint64_t (*now_ns)(void);
+    /* Called with the number of failed polls so far. */
+    void (*relax)(uint64_t polls, int crowded);
+    int crowded; /* more teams than cores: yield early */
+};
+#endif
+
+struct rg_team {
+    int thread; /* within the team */
+    int threads;
+    int index; /* of this team among the launch's teams */
+    int count;
+#if !RG_ON_CUDA
+    struct rg_emu_team *emu;
+    uint64_t barriers; /* this thread's barriers so far */
+#endif
+};
+
+#if RG_ON_CUDA
+
+RG_FN void rg_team_barrier(struct rg_team *team)
+{
+    (void)team;
+    __syncthreads();
+}
+
+/* 1 at every thread if pred is non-zero at any; a barrier too. */
+RG_FN int rg_team_any(struct rg_team *team, int pred)
+{
+    (void)team;
+    return __syncthreads_or(pred);
+}
+
+/* Thread 0's value at every thread; a barrier too. */
+RG_FN uint64_t rg_team_share_word(struct rg_team *team, uint64_t value)
+{
+    __shared__ uint64_t shared;
+
+    (void)team;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        shared = value;
+    __syncthreads();
+    return shared;
+}
+
+RG_FN uint64_t rg_team_now_ns(const struct rg_team *team)
+{
+    uint64_t now;
+
+    (void)team;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+#else
+
+RG_FN void rg_team_barrier(struct rg_team *team)
+{
+    struct rg_emu_team *emu = team->emu;
+    const uint64_t all = ++team->barriers * (uint64_t)team->threads;
+    uint64_t polls = 0;
+
+    if (team->threads == 1)
+        return;
+    /* Pairs with the acquire below: what came before is seen by all. */
+    rg_add_release(&emu->arrived, 1);
+    while ((int64_t)(rg_load_acquire(&emu->arrived) - all) < 0)
+        emu->relax(polls++, emu->crowded);
+}
+
+/*
+ * The vote words rotate over three barriers: the one cleared after a barrier
+ * was last read before it and is next written after the one that follows.
+ */
+RG_FN int rg_team_any(struct rg_team *team, int pred)
+{
+    const uint64_t turn = team->barriers;
+    uint64_t *votes = team->emu->votes;
+
+    if (team->threads == 1)
+        return pred != 0;
+    if (pred)
+        rg_or_relaxed_dev(&votes[turn % 3], 1);
+    rg_team_barrier(team);
+    if (team->thread == 0)
+        rg_store_relaxed(&votes[(turn + 2) % 3], 0);
+    return rg_load_relaxed(&votes[turn % 3]) != 0;
+}
+
+RG_FN uint64_t rg_team_share_word(struct rg_team *team, uint64_t value)
+{
+    const uint64_t turn = team->barriers;
+
+    if (team->threads == 1)
+        return value;
+    if (team->thread == 0)
+        rg_store_relaxed(&team->emu->shared[turn % 3], value);
+    rg_team_barrier(team);
+    return rg_load_relaxed(&team->emu->shared[turn % 3]);
+}
+
+RG_FN uint64_t rg_team_now_ns(const struct rg_team *team)
+{
+    return team->emu->now_ns();
+}
+
+#endif
+
+/* A contiguous share [begin, end) of n items for part `index` of `count`. */
+RG_FN void rg_share(uint64_t n, int index, int count, uint64_t *begin_out,
+                    uint64_t *end_out)
+{
+    const uint64_t each = n / (uint64_t)count;
+    const uint64_t more = n % (uint64_t)count;
+    const uint64_t i = (uint64_t)index;
+
+    *begin_out = each * i + (i < more ? i : more);
+    *end_out = *begin_out + each + (i < more ? 1 : 0);
+}
+
+#endif

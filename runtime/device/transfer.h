@@ -1,0 +1,176 @@
+/*
+ * The device transfer service as an algorithm sees it: peers are dense ranks,
+ * places are offsets in their regions. No handle, key or foreign pointer.
+ *
+ *   writer                              reader
+ *   rg_put_signal(peer, ...)            rg_wait(offset, value)
+ *     copy payload                        poll the local signal word
+ *     team barrier                        acquire load  <- pairs with the
+ *     release store of the signal  ---->  team barrier     release store
+ *                                         read the payload
+ *
+ * Team calls: every thread of the team makes them with the same arguments and
+ * gets the same result, 0 or 1 for failed; then the algorithm returns at once.
+ * Order holds within (peer, lane); lanes are RG_LANES. Remote accesses are
+ * checked against the peer's region and refused as `unavailable`.
+ */
+#ifndef RG_DEVICE_TRANSFER_H
+#define RG_DEVICE_TRANSFER_H
+
+#include "runtime/device/call.h"
+#include "runtime/device/copy.h"
+#include "runtime/device/signal.h"
+#include "runtime/transfer/routes/null/route_dev.h"
+#include "runtime/transfer/routes/p2p/route_dev.h"
+
+enum { RG_LANES = 32 };
+
+RG_FN int rg_fail(struct rg_call *call, int status, int peer)
+{
+    if (call->team.thread == 0)
+        rg_latch_failure(call->dev, status, peer, call->step);
+    return 1;
+}
+
+/* The route to a peer if [offset, offset + bytes) is inside its region. */
+RG_FN const struct rg_route *rg_route_to(const struct rg_call *call, int peer,
+                                         uint64_t offset, uint64_t bytes)
+{
+    const struct rg_route *route = &call->plan->routes[peer];
+    const int inside = offset <= route->bytes && bytes <= route->bytes - offset;
+
+    return route->kind != RG_ROUTE_NULL && inside ? route : 0;
+}
+
+/* Where peer's region is loaded from and stored to directly, or null. */
+RG_FN uint8_t *rg_direct(const struct rg_call *call, int peer, uint64_t offset,
+                         uint64_t bytes)
+{
+    const struct rg_route *route = rg_route_to(call, peer, offset, bytes);
+
+    if (!route)
+        return 0;
+    if (route->kind != RG_ROUTE_P2P && route->kind != RG_ROUTE_SELF)
+        return 0;
+    return route->base + offset;
+}
+
+/* Where data for `offset` lands in this rank's own memory. */
+RG_FN uint8_t *rg_inbox(const struct rg_call *call, uint64_t offset)
+{
+    return call->dev->region + offset;
+}
+
+/* Copies local memory to peer's region; ordered within (peer, lane). */
+RG_FN int rg_put(struct rg_call *call, int peer, int lane, uint64_t offset,
+                 const void *src, uint64_t bytes)
+{
+    const struct rg_route *route = rg_route_to(call, peer, offset, bytes);
+
+    (void)lane;
+    if (!route)
+        return rg_fail(call, RG_EUNAVAILABLE, peer);
+    switch (route->kind) {
+    case RG_ROUTE_SELF:
+    case RG_ROUTE_P2P:
+        rg_p2p_put(&call->team, route, offset, src, bytes);
+        return 0;
+    default:
+        return rg_fail(call, rg_null_unavailable(route), peer);
+    }
+}
+
+/* Set or Add on peer's signal word, visible after all the team did before. */
+RG_FN int rg_signal(struct rg_call *call, int peer, int lane, uint64_t offset,
+                    enum rg_signal_op op, uint64_t value)
+{
+    const struct rg_route *route =
+        rg_route_to(call, peer, offset, sizeof value);
+
+    (void)lane;
+    if (!route)
+        return rg_fail(call, RG_EUNAVAILABLE, peer);
+    rg_team_barrier(&call->team);
+    switch (route->kind) {
+    case RG_ROUTE_SELF:
+    case RG_ROUTE_P2P:
+        if (call->team.thread == 0)
+            rg_p2p_signal(route, offset, op, value);
+        return 0;
+    default:
+        return rg_fail(call, rg_null_unavailable(route), peer);
+    }
+}
+
+/* rg_put, then a signal that is visible only after the payload. */
+RG_FN int rg_put_signal(struct rg_call *call, int peer, int lane,
+                        uint64_t offset, const void *src, uint64_t bytes,
+                        uint64_t signal_offset, enum rg_signal_op op,
+                        uint64_t value)
+{
+    if (rg_put(call, peer, lane, offset, src, bytes))
+        return 1;
+    return rg_signal(call, peer, lane, signal_offset, op, value);
+}
+
+/* All earlier puts of the lane have left their source. */
+RG_FN int rg_flush(struct rg_call *call, int peer, int lane)
+{
+    (void)peer;
+    (void)lane;
+    rg_team_barrier(&call->team);
+    return 0;
+}
+
+/* One thread's wait for one local word; see rg_wait_all. */
+RG_FN int rg_wait_word(struct rg_call *call, const uint64_t *word,
+                       uint64_t value, int peer)
+{
+    struct rg_waiter waiter = RG_WAITER_INIT;
+    int status;
+
+    /* Pairs with the release store of the peer's signal. */
+    while (!rg_signal_reached(rg_load_acquire(word), value)) {
+        status = rg_wait_more(call, &waiter);
+        if (status == RG_OK)
+            continue;
+        if (rg_signal_reached(rg_load_acquire(word), value))
+            return 0;
+        rg_latch_failure(call->dev, status, status == RG_ETIMEDOUT ? peer : -1,
+                         call->step);
+        return 1;
+    }
+    return 0;
+}
+
+/*
+ * Waits until the local words at offset + p * stride, p a rank, have reached
+ * `value` for all `count` ranks except `skip` (-1: none).
+ */
+RG_FN int rg_wait_all(struct rg_call *call, uint64_t offset, uint64_t stride,
+                      int count, int skip, uint64_t value)
+{
+    int failed = 0;
+
+    for (int p = call->team.thread; p < count; p += call->team.threads)
+        if (p != skip)
+            failed |= rg_wait_word(
+                call,
+                (const uint64_t *)rg_inbox(call, offset + stride * (uint64_t)p),
+                value, p);
+    return rg_team_any(&call->team, failed);
+}
+
+/* Waits until the local word at offset, published by peer, reached `value`. */
+RG_FN int rg_wait(struct rg_call *call, int peer, uint64_t offset,
+                  uint64_t value)
+{
+    int failed = 0;
+
+    if (call->team.thread == 0)
+        failed = rg_wait_word(call, (const uint64_t *)rg_inbox(call, offset),
+                              value, peer);
+    return rg_team_any(&call->team, failed);
+}
+
+#endif

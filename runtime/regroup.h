@@ -1,0 +1,248 @@
+/*
+ * regroup: GPU collectives that regroup after a failure. The public API.
+ *
+ * Objects and their owners. A *context* is one rank of the job: its device,
+ * its registered region and its control-plane thread. A *communicator* is a
+ * group of ranks with one totally ordered sequence of invocations. *Streams*,
+ * *graphs* and *events* mean what they mean in CUDA, on both devices. Whoever
+ * creates an object destroys it; a context outlives all that it made.
+ *
+ * Threads. Ranks may be processes or threads of one process: there is no
+ * global state. One thread at a time may use a context and its objects.
+ *
+ * Errors. Functions return RG_OK or a negative rg_status and set outputs only
+ * on success. The first function to decide that something is an error logs it
+ * once with its cause (RG_LOG=error|warn|info|debug, standard error).
+ */
+#ifndef RG_REGROUP_H
+#define RG_REGROUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/status.h"
+#include "runtime/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rg_context;
+struct rg_comm;
+struct rg_stream;
+struct rg_graph;
+struct rg_event;
+struct rg_algo; /* runtime/algo.h; programs pass algos/algos.h's table */
+
+/* ---- names -------------------------------------------------------------- */
+
+/* A short English sentence for a status code; never null. */
+const char *rg_status_string(int status);
+/* Lower-case names as in the lists of types.h; "?" for a value out of range. */
+const char *rg_dtype_name(enum rg_dtype dtype);
+const char *rg_op_name(enum rg_op op);
+const char *rg_collective_name(enum rg_collective collective);
+const char *rg_route_name(enum rg_route_kind route);
+/* The reverse: RG_OK, or RG_EINVAL for an unknown name (nothing logged). */
+int rg_dtype_parse(const char *name, enum rg_dtype *dtype_out);
+int rg_op_parse(const char *name, enum rg_op *op_out);
+/* Bytes of one element; 0 for a value out of range. */
+size_t rg_dtype_size(enum rg_dtype dtype);
+
+/* ---- context ------------------------------------------------------------ */
+
+/*
+ * The launcher's exchange of small blocks, used only inside
+ * rg_context_create: every rank passes `bytes` bytes and gets size * bytes
+ * back in rank order. Returns 0 or a negative rg_status. Over MPI it is
+ * MPI_Allgather, between threads a barrier and a copy.
+ */
+struct rg_bootstrap {
+    void *arg;
+    int (*allgather)(void *arg, const void *in, void *out, size_t bytes);
+};
+
+/* Zero-initialise, then set what differs from the default (0 or null). */
+struct rg_context_config {
+    int rank; /* world rank, 0 .. size-1 */
+    int size; /* world size, >= 1 */
+    struct rg_bootstrap bootstrap;
+    enum rg_device_kind device;
+    int device_ordinal;                 /* CUDA device; ignored by emu */
+    const struct rg_algo *const *algos; /* null-terminated, borrowed */
+    enum rg_backend backend;   /* UNSET: the preference variables decide */
+    size_t region_bytes;       /* 0: RG_REGION_BYTES, else 256 MiB */
+    int capacity;              /* slots of a group; 0: size */
+    int emu_team_width;        /* threads a team on emu; 0: 1 */
+    int emu_max_teams;         /* teams a launch on emu; 0: by cores */
+    const char *algo_override; /* "all_reduce=ring;..."; null: RG_ALGO */
+    uint64_t first_seq;        /* seq of the first invocation; 0: 1 */
+};
+
+/*
+ * Collective over all `size` ranks. Starts the control thread, opens the
+ * device, allocates the region. Returns RG_ENODEV when the device does not
+ * exist, RG_ENOTSUP when it is not built in, RG_ECONFIG for a bad setting.
+ */
+int rg_context_create(const struct rg_context_config *config,
+                      struct rg_context **context_out);
+/* Accepts null. Every object made from the context must be gone. */
+void rg_context_destroy(struct rg_context *context);
+
+/* What a header line or a JSON "env" object wants to know of the device. */
+struct rg_device_info {
+    enum rg_device_kind kind;
+    int ordinal;
+    int cores;         /* multiprocessors, or host cores on emu */
+    char name[64];     /* "emu", or the card's name */
+    char uuid[48];     /* "GPU-...", or "emu-<pid>-<rank>" */
+    char driver[32];   /* driver and runtime version, "-" on emu */
+    char pci_bus[24];  /* "0000:1b:00.0", empty on emu */
+    char host_id[64];  /* RG_HOST_ID or the derived identity */
+    int clock_mhz;     /* current multiprocessor clock, 0: unknown */
+    int clock_max_mhz; /* its maximum, 0: unknown */
+};
+int rg_context_device_info(const struct rg_context *context,
+                           struct rg_device_info *info_out);
+
+/* Devices of this kind in this process: >= 0, or a negative status. */
+int rg_device_count(enum rg_device_kind kind);
+
+/* ---- device memory ------------------------------------------------------ */
+
+/* `bytes` of device memory, at least 256-byte aligned. */
+int rg_malloc(struct rg_context *context, size_t bytes, void **pointer_out);
+void rg_free(struct rg_context *context, void *pointer);
+/* Copies between any two of host and device; returns when it is done. */
+int rg_memcpy(struct rg_context *context, void *dst, const void *src,
+              size_t bytes);
+int rg_memset(struct rg_context *context, void *dst, int byte, size_t bytes);
+
+/* ---- streams, events, graphs -------------------------------------------- */
+
+int rg_stream_create(struct rg_context *context, struct rg_stream **stream_out);
+/* Uses the caller's cudaStream_t (borrowed); RG_ENOTSUP on emu. */
+int rg_stream_wrap(struct rg_context *context, void *native,
+                   struct rg_stream **stream_out);
+/* Waits for the stream's work, then frees it. Accepts null. */
+void rg_stream_destroy(struct rg_stream *stream);
+/* Waits until all work of the stream has ended. */
+int rg_stream_synchronize(struct rg_stream *stream);
+/* RG_OK when idle, RG_EPENDING when not. */
+int rg_stream_query(struct rg_stream *stream);
+
+int rg_event_create(struct rg_context *context, struct rg_event **event_out);
+void rg_event_destroy(struct rg_event *event);
+/* Marks this point of the stream. */
+int rg_event_record(struct rg_event *event, struct rg_stream *stream);
+int rg_event_synchronize(struct rg_event *event);
+/* Microseconds between two recorded and reached events of one context. */
+int rg_event_elapsed_us(struct rg_event *begin, struct rg_event *end,
+                        double *us_out);
+
+/*
+ * Between begin and end, launches on the stream are recorded, not run. A
+ * captured invocation takes its seq when it is replayed, not when captured.
+ */
+int rg_graph_begin(struct rg_stream *stream);
+int rg_graph_end(struct rg_stream *stream, struct rg_graph **graph_out);
+/* Replays in the stream's order; may be called any number of times. */
+int rg_graph_launch(struct rg_graph *graph, struct rg_stream *stream);
+void rg_graph_destroy(struct rg_graph *graph);
+
+/*
+ * A program's own device function, launched in stream order (used to fill and
+ * to check buffers right behind a collective). `emu` runs `teams` times on
+ * host threads with a copy of `args`; `cuda` is the address of a __global__
+ * function that takes the same block by value as its one parameter.
+ */
+struct rg_kernel {
+    void (*emu)(const void *args, int team, int teams);
+    const void *cuda;
+};
+enum { RG_KERNEL_ARGS_MAX = 256 };
+/* teams 0: a good default. RG_EINVAL: args_bytes above the maximum. */
+int rg_kernel_launch(struct rg_stream *stream, const struct rg_kernel *kernel,
+                     int teams, const void *args, size_t args_bytes);
+
+/* ---- communicators ------------------------------------------------------ */
+
+/*
+ * Collective over the ranks of the context's job: all call it in the same
+ * order. Returns once the first view is active and the routes are proved.
+ */
+int rg_comm_create(struct rg_context *context, struct rg_comm **comm_out);
+/* RG_EBUSY while a graph captured from it is alive. Accepts null. */
+int rg_comm_destroy(struct rg_comm *comm);
+
+/* The active view as seen here. */
+struct rg_view_info {
+    uint64_t epoch;
+    uint64_t term;
+    uint64_t first_seq;
+    uint64_t policy_hash;
+    int slot;   /* this member's slot */
+    int rank;   /* its dense rank among active slots */
+    int nranks; /* active members */
+    int capacity;
+    enum rg_backend backend;
+};
+int rg_comm_view(const struct rg_comm *comm, struct rg_view_info *info_out);
+
+/*
+ * Puts selection rules in force for the whole group, e.g. "all_reduce=ring"
+ * (algorithm by name, with "+Nch" for N channels) or "" for the built-in
+ * rules. Collective, at a quiescent point, the same text at every rank
+ * (RG_EPOLICY if not). A graph captured before follows the new rules.
+ */
+int rg_comm_set_policy(struct rg_comm *comm, const char *text);
+
+/* What the last finished invocation was, read back from the device. */
+struct rg_run_info {
+    uint64_t seq;   /* 0: none has finished */
+    uint64_t epoch; /* its low 32 bits */
+    const char *algorithm;
+    int channels;
+    enum rg_route_kind route; /* of the peers; the slowest if they differ */
+};
+int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out);
+
+/*
+ * RG_OK, or why the communicator's device side stopped: RG_ETIMEDOUT,
+ * RG_EABORTED, RG_EFAILED, RG_EUNAVAILABLE. Cheap: reads mapped memory.
+ */
+int rg_comm_error(struct rg_comm *comm);
+
+/*
+ * Host-side exchange over the control plane: `bytes` (at most 64 KiB, the same
+ * everywhere) from each active member, in rank order; out holds nranks *
+ * bytes. bytes 0 is a barrier. Bounded by the collective deadline.
+ */
+int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,
+                   void *out);
+
+/*
+ * A one-rank report for a hang: phase, seq claimed and completed, epoch, plan,
+ * signals, and whom it waits for; text of several lines, always terminated.
+ */
+int rg_comm_describe(struct rg_comm *comm, char *text, size_t bytes);
+
+/* ---- collectives -------------------------------------------------------- */
+
+/*
+ * recv[i] = op over all active ranks of send[i], i < count, in stream order.
+ * send == recv is in place; a partial overlap is RG_EINVAL. Pointers are
+ * device pointers aligned to the element. count 0 does nothing and takes no
+ * seq. Integers wrap; avg of integers truncates the wrapped sum's quotient.
+ * f16 and bf16 accumulate in f32 and round to nearest even: once at the end
+ * (one-shot algorithms), or at each hop (ring). Every rank gets the same bits.
+ */
+int rg_all_reduce(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
+                  struct rg_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

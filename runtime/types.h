@@ -1,0 +1,70 @@
+/*
+ * Data types, reduction operations and collectives: the names the public API,
+ * the algorithms and the device code share.
+ *
+ * A leaf header: no includes, usable by every layer and by both compilers.
+ * The lists are X-macros so that names, sizes and instances cannot drift
+ * apart. `X(name, bytes)`: the enumerator is RG_<name>.
+ */
+#ifndef RG_TYPES_H
+#define RG_TYPES_H
+
+#define RG_DTYPE_LIST(X)                                                       \
+    X(i8, 1)                                                                   \
+    X(u8, 1)                                                                   \
+    X(i16, 2)                                                                  \
+    X(u16, 2)                                                                  \
+    X(i32, 4)                                                                  \
+    X(u32, 4)                                                                  \
+    X(i64, 8)                                                                  \
+    X(u64, 8)                                                                  \
+    X(f16, 2)                                                                  \
+    X(bf16, 2)                                                                 \
+    X(f32, 4)                                                                  \
+    X(f64, 8)
+
+#define RG_OP_LIST(X)                                                          \
+    X(sum)                                                                     \
+    X(prod)                                                                    \
+    X(min)                                                                     \
+    X(max)                                                                     \
+    X(avg)
+
+#define RG_COLLECTIVE_LIST(X)                                                  \
+    X(all_reduce)                                                              \
+    X(all_gather)                                                              \
+    X(reduce_scatter)                                                          \
+    X(broadcast)                                                               \
+    X(reduce)                                                                  \
+    X(all_to_all)                                                              \
+    X(gather)                                                                  \
+    X(scatter)                                                                 \
+    X(barrier)
+
+#define RG_X(name, bytes) RG_##name,
+enum rg_dtype { RG_DTYPE_LIST(RG_X) RG_DTYPE_COUNT };
+#undef RG_X
+
+#define RG_X(name) RG_##name,
+enum rg_op { RG_OP_LIST(RG_X) RG_OP_COUNT };
+#undef RG_X
+
+#define RG_X(name) RG_COLL_##name,
+enum rg_collective { RG_COLLECTIVE_LIST(RG_X) RG_COLL_COUNT };
+#undef RG_X
+
+enum rg_device_kind { RG_DEVICE_EMU = 0, RG_DEVICE_CUDA = 1 };
+
+enum rg_backend { RG_BACKEND_UNSET = 0, RG_BACKEND_LEGACY, RG_BACKEND_NEW };
+
+enum rg_route_kind {
+    RG_ROUTE_NULL = 0, /* unreachable: every call is unavailable */
+    RG_ROUTE_P2P,
+    RG_ROUTE_RDMA,
+    RG_ROUTE_GIN,
+    RG_ROUTE_PROXY,
+    RG_ROUTE_SELF, /* the rank's own region */
+    RG_ROUTE_COUNT
+};
+
+#endif
