@@ -20,7 +20,7 @@ tap_result()
 # tap_note TEXT: shown as diagnosis.
 tap_note()
 {
-    echo "$1" | sed 's/^/# /'
+    [ -z "$1" ] || echo "$1" | sed 's/^/# /'
 }
 
 tap_end()
