@@ -8,6 +8,7 @@ librg_algos_a_SOURCES = \
 	algos/all_reduce/all_reduce_ring.c \
 	algos/pattern/ring.h
 librg_algos_a_LIBADD = $(RG_ALGO_OBJECTS)
+librg_algos_a_DEPENDENCIES = $(RG_ALGO_OBJECTS)
 
 # One object per collective, data type and device.
 RG_ALL_REDUCE_CC = $(RG_DTYPES:%=algos/all_reduce/all_reduce_%.o)
