@@ -27,7 +27,7 @@ struct plant {
 static const struct plant plants[] = {
     {"none", "RG_DEADLINE_MS=10000", "60", RG_EXIT_PASS, "1 passed, 0 failed"},
     {"flip", "RG_DEADLINE_MS=10000", "60", RG_EXIT_WRONG, "index 8192 of"},
-    {"hang", "RG_DEADLINE_MS=300", "60", RG_EXIT_TIMEOUT, "rg_comm_error"},
+    {"hang", "RG_DEADLINE_MS=300", "60", RG_EXIT_TIMEOUT, "deadline passed"},
     {"stall", "RG_DEADLINE_MS=60000", "2", RG_EXIT_TIMEOUT, "no progress"},
 };
 

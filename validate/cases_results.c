@@ -40,6 +40,7 @@ static const struct size_class size_classes[] = {
     AROUND("32K", 32 << 10),
     AROUND("64K", 64 << 10),
     AROUND("256K", 256 << 10),
+    AROUND("512K", 512 << 10),
     AROUND("1M", 1 << 20),
     {"large", 5000011, 0},
 };

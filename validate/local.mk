@@ -17,3 +17,18 @@ validate_test_test_oracle_LDADD = $(CMOCKA_LIBS) -lm
 validate_test_test_pairwise_SOURCES = validate/test/test_pairwise.c \
 	validate/pairwise.c
 validate_test_test_pairwise_LDADD = $(CMOCKA_LIBS)
+
+EXTRA_DIST += scripts/sanitize scripts/plant-check
+
+# The full product with every rank count, ranks as threads and as processes,
+# and the proof that planted bugs are found. Takes hours.
+RG_LONG_RANKS = 1 2 3 4 5 6 7 8
+check-long: validate/rg_validate
+	for n in $(RG_LONG_RANKS); do \
+	    validate/rg_validate --full --launch local --ranks $$n || exit 1; \
+	    RG_BUILD_DIR=$(abs_top_builddir) RG_RUN_TIMEOUT=36000 \
+	        $(top_srcdir)/scripts/run -n $$n validate/rg_validate \
+	        --case 're[ps]*' || exit 1; \
+	done
+	$(top_srcdir)/scripts/plant-check
+.PHONY: check-long

@@ -32,7 +32,7 @@ enum rg_plant {
 };
 
 struct rg_suite_options {
-    struct rg_launch launch;
+    struct rg_launch_options launch;
     int device; /* enum rg_device_kind */
     const char *pattern;
     uint64_t seed;
