@@ -29,7 +29,7 @@ int rg_launch_env_present(void)
     return env_rank_text() != NULL;
 }
 
-int rg_job_run(const struct rg_launch *launch, rg_rank_main *rank_main,
+int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
                void *arg)
 {
     int kind = launch->kind;

@@ -21,7 +21,7 @@ enum rg_launch_kind {
 };
 
 /* What the options --launch and --ranks say. */
-struct rg_launch {
+struct rg_launch_options {
     int kind;  /* enum rg_launch_kind */
     int ranks; /* local: number of threads, 0: one; mpi: must be 0 */
 };
@@ -47,7 +47,7 @@ typedef int rg_rank_main(const struct rg_job *job, void *arg);
  * finalised when the code is one that all ranks have agreed on; after a
  * timeout or a failed recovery the process leaves by _exit instead.
  */
-int rg_job_run(const struct rg_launch *launch, rg_rank_main *rank_main,
+int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
                void *arg);
 
 /*

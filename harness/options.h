@@ -50,7 +50,8 @@ struct rg_program {
     const char *notes; /* text after the flags in --help, or null */
 };
 
-/* Entries every program shares; `type` has a struct rg_launch `launch`. */
+/* Entries every program shares; `type` has a struct rg_launch_options `launch`.
+ */
 #define RG_OPTIONS_LAUNCH(type)                                                \
     {RG_OPTION_CHOICE,                                                         \
      0,                                                                        \
