@@ -7,8 +7,10 @@ EXTRA_DIST += \
 	scripts/install-deps \
 	scripts/layers.txt \
 	scripts/plot-perf \
+	scripts/plant-check \
 	scripts/quickstart \
 	scripts/run \
+	scripts/sanitize \
 	scripts/test/headers.t \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
