@@ -94,7 +94,7 @@ static void capture(struct replay *replay, int which, int first, int n)
 
 static void launch_graph(struct replay *replay, int which)
 {
-    if (!replay->result->failed)
+    if (replay->graphs[which] != NULL && rg_case_can_go_on(replay->result))
         replay_ok(replay,
                   rg_graph_launch(replay->graphs[which], replay->suite->stream),
                   "rg_graph_launch");
@@ -137,7 +137,7 @@ static void run_thousand(struct rg_suite *suite, const struct rg_case *test,
 
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, n);
-    for (int i = 0; i < LONG_RUN && !result->failed; i++) {
+    for (int i = 0; i < LONG_RUN && rg_case_can_go_on(result); i++) {
         renew(&replay, n);
         launch_graph(&replay, 0);
         check(&replay, n);
@@ -156,7 +156,7 @@ static void run_back_to_back(struct rg_suite *suite, const struct rg_case *test,
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, NTRIALS);
     renew(&replay, NTRIALS);
-    for (int i = 1; i <= LONG_RUN && !result->failed; i++) {
+    for (int i = 1; i <= LONG_RUN && rg_case_can_go_on(result); i++) {
         launch_graph(&replay, 0);
         if (i % QUEUED == 0)
             rg_case_synchronize(result, suite->stream, suite->comm);
@@ -178,7 +178,7 @@ static void run_interleaved(struct rg_suite *suite, const struct rg_case *test,
         capture(&replay, 0, 0, 3);
         capture(&replay, 1, 3, 1);
     }
-    for (int i = 0; i < SHORT_RUN && !result->failed; i++) {
+    for (int i = 0; i < SHORT_RUN && rg_case_can_go_on(result); i++) {
         renew(&replay, 4);
         for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++)
             launch_graph(&replay, order[k]);
@@ -197,7 +197,7 @@ static void run_eager(struct rg_suite *suite, const struct rg_case *test,
     (void)test;
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, 3);
-    for (int i = 0; i < SHORT_RUN && !result->failed; i++) {
+    for (int i = 0; i < SHORT_RUN && rg_case_can_go_on(result); i++) {
         renew(&replay, NTRIALS);
         launch_trials(&replay, 3, 1);
         launch_graph(&replay, 0);
@@ -233,7 +233,7 @@ static void run_policy(struct rg_suite *suite, const struct rg_case *test,
         capture(&replay, 0, 0, 3);
     for (int around = 0; around < 2; around++) {
         for (int k = 0; (algorithm = rg_suite_algorithm(k)) != NULL; k++) {
-            if (result->failed ||
+            if (!rg_case_can_go_on(result) ||
                 !replay_ok(&replay, rg_suite_select(suite, algorithm),
                            "rg_comm_set_policy"))
                 break;

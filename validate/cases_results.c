@@ -106,7 +106,7 @@ static void run_all_reduce(struct rg_suite *suite, const struct rg_case *test,
     if (rg_case_expect_ok(result, rg_trial_create(suite, &spec, &trial),
                           "memory for the case") != RG_OK)
         return;
-    for (int i = 0; i < rounds && !result->failed; i++)
+    for (int i = 0; i < rounds && rg_case_can_go_on(result); i++)
         rg_trial_round(&trial, suite->options->seed + (uint64_t)i, result);
     if (spec.count > 0 && !result->failed)
         check_algorithm(suite, test, result);

@@ -18,8 +18,6 @@ validate_test_test_pairwise_SOURCES = validate/test/test_pairwise.c \
 	validate/pairwise.c
 validate_test_test_pairwise_LDADD = $(CMOCKA_LIBS)
 
-EXTRA_DIST += scripts/sanitize scripts/plant-check
-
 # The full product with every rank count, ranks as threads and as processes,
 # and the proof that planted bugs are found. Takes hours.
 RG_LONG_RANKS = 1 2 3 4 5 6 7 8

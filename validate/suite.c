@@ -56,6 +56,11 @@ void rg_case_fail(struct rg_case_result *result, enum rg_exit code,
     va_end(arguments);
 }
 
+int rg_case_can_go_on(const struct rg_case_result *result)
+{
+    return !result->failed || result->failed == RG_EXIT_WRONG;
+}
+
 int rg_case_expect_ok(struct rg_case_result *result, int status,
                       const char *what)
 {
@@ -173,24 +178,33 @@ static int prepare(struct rg_suite *suite, const struct rg_case *test)
 
 /* ---- verdicts ----------------------------------------------------------- */
 
-/* The merged finding: the first rank's that failed, or that they differ. */
-static void merge(const struct rg_case_result *all, int nranks,
-                  struct rg_case_result *merged_out)
+/*
+ * The merged finding: the worst rank's, the first of equals. Returns 1 when
+ * no rank failed but their outputs differ, which fails the case too.
+ */
+static int merge(const struct rg_case_result *all, int nranks,
+                 struct rg_case_result *merged_out)
 {
-    *merged_out = all[0];
-    for (int rank = 0; rank < nranks; rank++) {
-        if (all[rank].failed) {
-            *merged_out = all[rank];
-            snprintf(merged_out->text, sizeof(merged_out->text),
-                     "rank %d: %.200s", rank, all[rank].text);
-            return;
-        }
-    }
+    int worst = 0;
+    int other = 0;
+
     for (int rank = 1; rank < nranks; rank++) {
+        if (rg_exit_worse(all[worst].failed, all[rank].failed) !=
+            all[worst].failed)
+            worst = rank;
         if (all[rank].digest != all[0].digest)
-            rg_case_fail(merged_out, RG_EXIT_WRONG,
-                         "rank %d: output differs from rank 0's", rank);
+            other = rank;
     }
+    *merged_out = all[worst];
+    if (all[worst].failed) {
+        snprintf(merged_out->text, sizeof(merged_out->text), "rank %d: %.200s",
+                 worst, all[worst].text);
+        return 0;
+    }
+    if (other)
+        rg_case_fail(merged_out, RG_EXIT_WRONG,
+                     "rank %d: output differs from rank 0's", other);
+    return other != 0;
 }
 
 static void print_case(struct rg_suite *suite, const struct rg_case *test,
@@ -226,10 +240,13 @@ static void count(struct rg_suite *suite, const struct rg_case_result *merged)
         rg_verdict_pass(&suite->verdict);
 }
 
-/* Runs the case here and exchanges what the ranks found. */
+/*
+ * Runs the case here and exchanges what the ranks found. *differ_out: they
+ * hold different bits and none could say which are wrong.
+ */
 static int run_once(struct rg_suite *suite, const struct rg_case *test,
                     struct rg_case_result *all,
-                    struct rg_case_result *merged_out)
+                    struct rg_case_result *merged_out, int *differ_out)
 {
     struct rg_case_result mine = {0};
     int status;
@@ -240,9 +257,10 @@ static int run_once(struct rg_suite *suite, const struct rg_case *test,
     if (status != RG_OK) {
         rg_case_expect_ok(&mine, status, "the ranks' findings are not known");
         *merged_out = mine;
+        *differ_out = 0;
         return status;
     }
-    merge(all, suite->job->size, merged_out);
+    *differ_out = merge(all, suite->job->size, merged_out);
     return RG_OK;
 }
 
@@ -254,20 +272,19 @@ static int run_case(struct rg_suite *suite, const struct rg_case *test,
                     struct rg_case_result *all)
 {
     struct rg_case_result merged = {0};
+    struct rg_case_result again;
     int status = prepare(suite, test);
+    int differ = 0;
 
-    if (status != RG_OK) {
+    if (status != RG_OK)
         rg_case_expect_ok(&merged, status, "preparing the case");
-    } else {
-        status = run_once(suite, test, all, &merged);
-        if (status == RG_OK && merged.failed && !all[0].failed) {
-            struct rg_case_result again;
-
-            suite->check_all = 1;
-            status = run_once(suite, test, all, &again);
-            suite->check_all = 0;
-            merged = again.failed ? again : merged;
-        }
+    else
+        status = run_once(suite, test, all, &merged, &differ);
+    if (differ) {
+        suite->check_all = 1;
+        status = run_once(suite, test, all, &again, &differ);
+        suite->check_all = 0;
+        merged = again.failed ? again : merged;
     }
     count(suite, &merged);
     print_case(suite, test, &merged);

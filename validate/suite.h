@@ -107,6 +107,11 @@ int rg_cases_plant(struct rg_case_list *list,
 void rg_case_fail(struct rg_case_result *result, enum rg_exit code,
                   const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/*
+ * 1 when this rank can go on with the case. Wrong data alone does not stop it:
+ * the other ranks, who may have seen nothing, still count on its calls.
+ */
+int rg_case_can_go_on(const struct rg_case_result *result);
 /* Fails the case unless status is RG_OK; returns status. */
 int rg_case_expect_ok(struct rg_case_result *result, int status,
                       const char *what);

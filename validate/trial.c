@@ -132,9 +132,8 @@ static void check_untouched(const struct rg_trial *trial, size_t from,
     while (trial->before[from] == trial->after[from])
         from++;
     rg_case_fail(result, RG_EXIT_WRONG,
-                 "rank %d wrote outside the output: byte %td from its start "
+                 "wrote outside the output: byte %td from its start "
                  "(input at %td, output %zu bytes) expected 0x%02x got 0x%02x",
-                 trial->suite->job->rank,
                  (ptrdiff_t)from - (ptrdiff_t)trial->recv_at,
                  (ptrdiff_t)trial->send_at - (ptrdiff_t)trial->recv_at,
                  trial_bytes(trial), trial->before[from], trial->after[from]);
@@ -164,10 +163,9 @@ static void check_output(const struct rg_trial *trial,
     rg_oracle_format(oracle->dtype, first.expected, expected, sizeof(expected));
     rg_oracle_format(oracle->dtype, first.got, got, sizeof(got));
     rg_case_fail(result, RG_EXIT_WRONG,
-                 "rank %d index %zu of %zu: expected %s got %s; %zu wrong, "
+                 "index %zu of %zu: expected %s got %s; %zu wrong, "
                  "seed %" PRIu64,
-                 job->rank, first.index, trial->count, expected, got, wrong,
-                 oracle->seed);
+                 first.index, trial->count, expected, got, wrong, oracle->seed);
 }
 
 void rg_trial_check(struct rg_trial *trial, struct rg_case_result *result)
