@@ -4,7 +4,7 @@
 # MPI_LIBS; it is an error when there is no MPI.
 AC_DEFUN([RG_CHECK_MPI], [
 AC_ARG_VAR([MPICC], [MPI compiler wrapper whose flags are used])
-AC_PATH_PROGS([MPICC], [mpicc mpicc.openmpi mpicc.mpich])
+AC_CHECK_PROGS([MPICC], [mpicc mpicc.openmpi mpicc.mpich])
 AS_IF([test -z "$MPICC"],
     [AC_MSG_ERROR([no mpicc found; scripts/install-deps installs Open MPI])])
 AC_MSG_CHECKING([for the flags of $MPICC])
