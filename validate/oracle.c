@@ -229,21 +229,28 @@ static int64_t exact_multiplier(const struct rg_oracle *oracle,
     return own - sum % oracle->nranks;
 }
 
-static uint64_t exact_term(const struct rg_oracle *oracle,
-                           const struct format *f, int rank, size_t index)
-{
-    static const long double units[] = {0.25, 0.5, 1, 2, 4};
-    long double unit = units[random_at(oracle, -1, index) % 5];
-
-    return rg_oracle_encode(oracle->dtype,
-                            exact_multiplier(oracle, f, rank, index) * unit);
-}
-
 static uint64_t compose(const struct format *f, int negative, int exponent,
                         uint64_t fraction)
 {
     return (negative ? sign_bit(f) : 0) |
-           (uint64_t)(exponent + exponent_bias(f)) << f->fraction | fraction;
+           (uint64_t)(exponent + exponent_bias(f)) << f->fraction |
+           (fraction & low_bits((unsigned)f->fraction));
+}
+
+/* A multiplier, at most a significand long, of a unit from 1/4 to 4. */
+static uint64_t exact_term(const struct rg_oracle *oracle,
+                           const struct format *f, int rank, size_t index)
+{
+    int unit = (int)(random_at(oracle, -1, index) % 5) - 2;
+    int64_t multiplier = exact_multiplier(oracle, f, rank, index);
+    uint64_t magnitude = (uint64_t)(multiplier < 0 ? -multiplier : multiplier);
+    int binade;
+
+    if (magnitude == 0)
+        return 0;
+    binade = 63 - __builtin_clzll(magnitude);
+    return compose(f, multiplier < 0, binade + unit,
+                   magnitude << (f->fraction - binade));
 }
 
 /* +-1/2, +-1, +-2: 14 of them fit f16's exponents, more are +-1. */
@@ -259,11 +266,10 @@ static uint64_t exact_factor(const struct rg_oracle *oracle,
 static uint64_t rough_value(const struct rg_oracle *oracle,
                             const struct format *f, uint64_t random)
 {
-    uint64_t fraction = (random >> 12) & low_bits((unsigned)f->fraction);
     int steps = oracle->op == RG_prod ? 2 : 6;
     int exponent = (int)((random >> 1) % (uint64_t)steps) - steps / 2;
 
-    return compose(f, random & 1, exponent, fraction);
+    return compose(f, random & 1, exponent, random >> 12);
 }
 
 /* Any finite value or infinity; a NaN's or negative zero's bits are moved. */
