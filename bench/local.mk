@@ -1,3 +1,4 @@
 bin_PROGRAMS += bench/all_reduce_perf
-bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c
+bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c \
+	bench/options.c bench/options.h bench/perf.c bench/perf.h
 bench_all_reduce_perf_LDADD = $(RG_PROGRAM_LDADD)

@@ -1,13 +1,18 @@
 noinst_LIBRARIES += librg_harness.a
 librg_harness_a_SOURCES = \
 	harness/buffers.c harness/buffers.h \
-	harness/datagen.c harness/datagen.h \
-	harness/launch.h harness/launch_local.c harness/launch_mpi.c \
+	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
+	harness/launch.c harness/launch.h \
+	harness/launch_local.c harness/launch_mpi.c \
+	harness/measure.c harness/measure.h \
 	harness/options.c harness/options.h \
-	harness/peer_mpi.c \
+	harness/peer.c harness/peer.h harness/peer_mpi.c \
 	harness/report.c harness/report.h \
+	harness/session.c harness/session.h \
 	harness/stats.c harness/stats.h \
-	harness/topo.c harness/topo.h
+	harness/topo.c harness/topo.h \
+	harness/verdict.c harness/verdict.h \
+	harness/watchdog.c harness/watchdog.h
 RG_MPI_OBJECTS += harness/launch_mpi.o harness/peer_mpi.o
 
 if HAVE_NCCL

@@ -454,6 +454,17 @@ static int agree_on_clock(const struct run *run, double *us)
     return status;
 }
 
+static void say_progress(const struct run *run)
+{
+    const struct rg_measure_config *config = &run->m->config;
+
+    if (config->dog)
+        rg_watchdog_kick(config->dog);
+    if (config->progress)
+        config->progress(config->progress_arg, run->what,
+                         run->tracks[0].samples.n);
+}
+
 /* Each subject goes first in turn. */
 static int run_round(struct run *run, double begin, int *more_out)
 {
@@ -470,8 +481,7 @@ static int run_round(struct run *run, double begin, int *more_out)
         status = settle(run, &run->tracks[i], elapsed);
         *more_out |= run->tracks[i].result.stop == RG_STOP_NO;
     }
-    if (run->m->config.dog)
-        rg_watchdog_kick(run->m->config.dog);
+    say_progress(run);
     run->block++;
     return status;
 }

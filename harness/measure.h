@@ -30,6 +30,13 @@ struct rg_subject {
     void *arg;
 };
 
+struct rg_case {
+    size_t count;
+    enum rg_dtype dtype;
+    enum rg_op op;
+    int inplace;
+};
+
 enum rg_cache { RG_CACHE_AUTO = 0, RG_CACHE_COLD, RG_CACHE_HOT };
 
 struct rg_measure_config {
@@ -37,6 +44,9 @@ struct rg_measure_config {
     struct rg_comm *comm;
     struct rg_watchdog *dog;
     const struct rg_buffer_source *source; /* null: rg_malloc */
+    /* Called once a round; null: nobody wants to know. */
+    void (*progress)(void *arg, const struct rg_case *what, int samples);
+    void *progress_arg;
     enum rg_device_kind device;
     int rank;
     int nranks;
@@ -51,13 +61,6 @@ struct rg_measure_config {
     size_t memory_bytes;  /* what all buffers may take */
     size_t largest_bytes; /* of all cases to come */
     struct rg_stop_rule stop;
-};
-
-struct rg_case {
-    size_t count;
-    enum rg_dtype dtype;
-    enum rg_op op;
-    int inplace;
 };
 
 struct rg_result {

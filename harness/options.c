@@ -73,6 +73,29 @@ const char *rg_options_size_text(uint64_t bytes, char *text, size_t room)
     return text;
 }
 
+int rg_options_file(const char *path, char **text_out)
+{
+    enum { TEXT_MAX = 1 << 20 };
+    FILE *file = fopen(path, "r");
+    char *text = file ? malloc(TEXT_MAX) : NULL;
+    size_t n;
+
+    if (!text)
+        goto error;
+    n = fread(text, 1, TEXT_MAX - 1, file);
+    if (ferror(file) || !feof(file))
+        goto error;
+    text[n] = 0;
+    fclose(file);
+    *text_out = text;
+    return RG_OK;
+error:
+    free(text);
+    if (file)
+        fclose(file);
+    return RG_EINVAL;
+}
+
 /* ---- values ------------------------------------------------------------- */
 
 /* The index of text[0..length) in "|a|b", or -1. */

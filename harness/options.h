@@ -88,6 +88,9 @@ enum rg_options_result rg_options_refuse(const struct rg_program *program,
 /* The process's exit code for HELP and USAGE. */
 int rg_options_exit(enum rg_options_result result);
 
+/* A whole text file, terminated; the caller frees it. RG_OK or RG_EINVAL. */
+int rg_options_file(const char *path, char **text_out);
+
 /* Strict "8", "4K", "1M", "2G". RG_OK or RG_EINVAL. */
 int rg_options_size(const char *text, uint64_t *value_out);
 /* 8 -> "8", 65536 -> "64K"; for names and messages. */

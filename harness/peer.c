@@ -14,6 +14,13 @@ static const struct rg_peer_type *const types[] = {
 #undef RG_X
 };
 
+const char *rg_peer_name(int index)
+{
+    static const char *const names[RG_PEERS_MAX] = {"mpi", "nccl", "nccl-symm"};
+
+    return names[index];
+}
+
 static const struct rg_peer_type *find_type(const char *name)
 {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {

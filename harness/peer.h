@@ -1,6 +1,6 @@
 /*
  * Peers of --compare: other libraries that reduce the same buffers. A peer is
- * a folder-less component: one file, one rg_peer_type, listed by configure.
+ * one file with one rg_peer_type; configure lists those of a build.
  */
 #ifndef RG_HARNESS_PEER_H
 #define RG_HARNESS_PEER_H
@@ -13,6 +13,9 @@
 /* The names --compare takes; a build may lack some. */
 #define RG_PEER_NAMES "|mpi|nccl|nccl-symm"
 enum { RG_PEERS_MAX = 3 };
+
+/* The index'th of these names. */
+const char *rg_peer_name(int index);
 
 /* What a peer is made from; all borrowed, outlive it. */
 struct rg_peer_config {

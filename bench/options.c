@@ -1,0 +1,150 @@
+#include "bench/options.h"
+
+#include <string.h>
+
+#include "harness/peer.h"
+
+#define AT(field) offsetof(struct perf_options, field)
+
+static const struct rg_option table[] = {
+    {RG_OPTION_SIZE, 'b', "min", AT(min_bytes), NULL, 0, 0, "SIZE",
+     "smallest buffer of a rank in bytes (8)"},
+    {RG_OPTION_SIZE, 'e', "max", AT(max_bytes), NULL, 0, 0, "SIZE",
+     "largest buffer (64M)"},
+    {RG_OPTION_SIZE, 'i', "step", AT(step_bytes), NULL, 0, 0, "SIZE",
+     "add this from size to size"},
+    {RG_OPTION_INT, 'f', "factor", AT(factor), NULL, 2, 1 << 20, "N",
+     "multiply by this from size to size (2)"},
+    {RG_OPTION_INT, 'n', "iters", AT(iterations), NULL, 1, 1e8, "N",
+     "samples at most (1000)"},
+    {RG_OPTION_INT, 'w', "warmup", AT(warmup), NULL, 0, 1e6, "N",
+     "invocations before the first sample (5)"},
+    {RG_OPTION_INT, 'c', "check", AT(check), NULL, 0, 1e6, "N",
+     "check results: 0 no, 1 all, N every Nth block (1)"},
+    {RG_OPTION_SET, 'd', "dtype", AT(dtypes), RG_OPTION_DTYPES, 0, 0, "TYPE",
+     "data types (f32)"},
+    {RG_OPTION_SET, 'o', "op", AT(ops), RG_OPTION_OPS, 0, 0, "OP",
+     "operations (sum)"},
+    {RG_OPTION_INT, 'z', "blocking", AT(blocking), NULL, 0, 1, "0|1",
+     "wait for each invocation: --mode latency"},
+    {RG_OPTION_INT, 'G', "graph", AT(graph), NULL, 0, 1000, "N",
+     "capture N invocations in a graph and replay it (0: no graph)"},
+    {RG_OPTION_INT, 'a', "average", AT(merge), NULL, 0, 3, "N",
+     "merge over ranks: 0 rank 0, 1 mean, 2 min, 3 max (3)"},
+    {RG_OPTION_INT, 'T', "timeout", AT(timeout_s), NULL, 0, 1e6, "SECONDS",
+     "end when there is no progress for so long (300; 0: never)"},
+    {RG_OPTION_TEXT, 'J', "json", AT(json), NULL, 0, 0, "FILE",
+     "write JSON lines"},
+    {RG_OPTION_SIZE, 'C', "cache-cutoff", AT(cache_cutoff), NULL, 0, 0, "SIZE",
+     "--cache auto is cold above this (1M)"},
+    {RG_OPTION_CHOICE, 0, "cache", AT(cache), "|auto|cold|hot", 0, 0, "STATE",
+     "rotate over more than the last-level cache, or not"},
+    {RG_OPTION_CHOICE, 0, "device", AT(device), "|emu|cuda", 0, 0, "DEVICE",
+     "where ranks run (emu)"},
+    {RG_OPTION_CHOICE, 0, "backend", AT(backend), "|new|legacy", 0, 0,
+     "BACKEND", "which backend to ask for (new)"},
+    {RG_OPTION_TEXT, 0, "algo", AT(algo), NULL, 0, 0, "NAME|all",
+     "use this algorithm, NAME+Nch with N channels"},
+    {RG_OPTION_TEXT, 0, "policy", AT(policy), NULL, 0, 0, "FILE",
+     "use this selection table"},
+    {RG_OPTION_SET, 0, "compare", AT(compare), RG_PEER_NAMES, 0, 0, "PEER",
+     "measure peers on the same buffers in the same run"},
+    {RG_OPTION_CHOICE, 0, "mode", AT(mode), "|auto|throughput|latency", 0, 0,
+     "MODE", "back to back, or wait for each invocation (throughput)"},
+    RG_OPTIONS_LAUNCH(struct perf_options),
+    {RG_OPTION_TEXT, 0, "fault", AT(fault), NULL, 0, 0, "PLAN",
+     "inject faults (not available)"},
+    {RG_OPTION_REAL, 0, "min-ratio", AT(min_ratio), NULL, 1e-9, 1e9, "X",
+     "fail (exit 5) when a peer's time / ours is below X"},
+    {RG_OPTION_TEXT, 0, "limit", AT(limit), NULL, 0, 0, "FILE",
+     "draw the hardware bound (not available)"},
+    {RG_OPTION_REAL, 0, "max-time", AT(max_seconds), NULL, 1e-3, 1e6, "SECONDS",
+     "per figure (1)"},
+};
+
+static const char notes[] =
+    "Sizes take the suffixes K, M, G (powers of 1024). GB/s are 1e9 bytes.\n"
+    "\n"
+    "Exit codes: 0 pass; 1 wrong data; 2 usage or configuration; 3 no device\n"
+    "or peer library; 4 timeout or hang; 5 gate missed; 6 recovery failed;\n"
+    "77 nothing could run.\n";
+
+static enum rg_options_result contradiction(const struct rg_program *program,
+                                            const struct perf_options *options)
+{
+    if (options->min_bytes > options->max_bytes)
+        return rg_options_refuse(program, "-b is larger than -e");
+    if (options->step_bytes && options->factor)
+        return rg_options_refuse(program, "-i and -f contradict each other");
+    if (options->algo && options->policy)
+        return rg_options_refuse(program,
+                                 "--algo and --policy contradict each other");
+    if (options->blocking && options->mode == PERF_THROUGHPUT)
+        return rg_options_refuse(
+            program, "-z 1 and --mode throughput contradict each other");
+    if (options->graph && (options->blocking || options->mode == PERF_LATENCY))
+        return rg_options_refuse(
+            program, "-G leaves nothing to wait for between invocations");
+    if (options->min_ratio > 0 && !options->compare)
+        return rg_options_refuse(program, "--min-ratio needs --compare");
+    if (options->launch.ranks && options->launch.kind == RG_LAUNCH_MPI)
+        return rg_options_refuse(
+            program, "--ranks is for --launch local; mpirun -n says it else");
+    if (options->fault)
+        return rg_options_refuse(program, "--fault is not available");
+    if (options->limit)
+        return rg_options_refuse(program, "--limit is not available");
+    return RG_OPTIONS_RUN;
+}
+
+/* What is left open is settled by the other flags. */
+static void settle(struct perf_options *options)
+{
+    const uint32_t mpi = 1; /* the first name of RG_PEER_NAMES */
+
+    if (options->mode == PERF_AUTO)
+        options->mode = options->blocking ? PERF_LATENCY : PERF_THROUGHPUT;
+    if (!options->step_bytes && !options->factor)
+        options->factor = 2;
+    if (options->launch.kind == RG_LAUNCH_AUTO && !options->launch.ranks &&
+        options->compare & mpi)
+        options->launch.kind = RG_LAUNCH_MPI;
+}
+
+enum rg_options_result perf_options_parse(const char *name, const char *summary,
+                                          int argc, char **argv,
+                                          struct perf_options *options_out)
+{
+    const struct rg_program program = {
+        name, summary, table, (int)(sizeof table / sizeof *table), notes};
+    struct perf_options options = {
+        .min_bytes = 8,
+        .max_bytes = 64 << 20,
+        .iterations = 1000,
+        .warmup = 5,
+        .check = 1,
+        .dtypes = 1u << RG_f32,
+        .ops = 1u << RG_sum,
+        .merge = RG_MERGE_MAX,
+        .timeout_s = 300,
+        .cache_cutoff = 1 << 20,
+        .max_seconds = 1,
+    };
+    enum rg_options_result result =
+        rg_options_parse(&program, argc, argv, &options);
+
+    if (result == RG_OPTIONS_RUN)
+        result = contradiction(&program, &options);
+    if (result != RG_OPTIONS_RUN)
+        return result;
+    settle(&options);
+    *options_out = options;
+    return RG_OPTIONS_RUN;
+}
+
+uint64_t perf_options_next(const struct perf_options *options, uint64_t bytes)
+{
+    if (options->step_bytes)
+        return bytes + options->step_bytes;
+    return bytes ? bytes * (uint64_t)options->factor : 8;
+}
