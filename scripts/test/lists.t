@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every source file is in a local.mk (and so in a distribution), and every
-# listed one exists.
+# What is listed twice agrees: every source file is in a local.mk (and so in a
+# distribution), every listed one exists, every setting is in ARCHITECTURE.md.
 . "$(dirname "$0")/tap.sh"
 cd "$RG_SOURCE_DIR" || exit 99
 
@@ -18,4 +18,12 @@ vanished=$(comm -13 "$tap_work/there" "$tap_work/listed")
 [ -z "$vanished" ]
 tap_result $? "every listed source file exists"
 tap_note "$vanished"
+
+unsaid=$(grep -o '"RG_[A-Z_]*"' runtime/core/settings.h | tr -d '"' |
+    while read -r name; do
+        grep -q "\`$name\`" ARCHITECTURE.md || echo "$name"
+    done)
+[ -z "$unsaid" ]
+tap_result $? "every setting is in ARCHITECTURE.md"
+tap_note "$unsaid"
 tap_end
