@@ -1,10 +1,12 @@
 noinst_LIBRARIES += librg_exec.a
 librg_exec_a_SOURCES = \
+	runtime/exec/backends.c \
 	runtime/exec/comm.c runtime/exec/comm.h \
 	runtime/exec/context.c runtime/exec/context.h \
-	runtime/exec/dispatch.c runtime/exec/dispatch.h \
-	runtime/exec/graph.c runtime/exec/graph.h \
-	runtime/exec/launch.c runtime/exec/launch.h \
+	runtime/exec/device.h \
+	runtime/exec/dispatch.c \
+	runtime/exec/graph.c \
+	runtime/exec/launch.c \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h
 
 include runtime/exec/emu/local.mk

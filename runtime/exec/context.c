@@ -1,0 +1,258 @@
+#include "runtime/exec/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/core/hash.h"
+#include "runtime/core/log.h"
+#include "runtime/exec/comm.h"
+
+/*
+ * Two ranks are on one host when they share a kernel (boot id), a network
+ * namespace and a /dev/shm: what lets them reach each other's memory.
+ */
+static void host_identity(char *host_id_out, size_t bytes)
+{
+    const char *given = getenv("RG_HOST_ID");
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    uint64_t hash = RG_HASH_INIT;
+    struct stat place;
+    char line[64] = "";
+
+    if (file) {
+        if (fgets(line, sizeof line, file))
+            hash = rg_hash(hash, line, strlen(line));
+        fclose(file);
+    }
+    if (stat("/proc/self/ns/net", &place) == 0)
+        hash = rg_hash(hash, &place.st_ino, sizeof place.st_ino);
+    if (stat("/dev/shm", &place) == 0)
+        hash = rg_hash(hash, &place.st_dev, sizeof place.st_dev);
+    if (given && *given)
+        snprintf(host_id_out, bytes, "%s", given);
+    else
+        snprintf(host_id_out, bytes, "host-%016llx", (unsigned long long)hash);
+}
+
+static int preference_of(const char *variable, enum rg_backend *preference)
+{
+    const char *value = getenv(variable);
+    enum rg_backend said = RG_BACKEND_LEGACY;
+
+    if (!value)
+        return RG_OK;
+    if (strcmp(value, "new") == 0)
+        said = RG_BACKEND_NEW;
+    else if (strcmp(value, "legacy") != 0) {
+        rg_log(RG_LOG_ERROR, -1, "%s is \"%s\": expected legacy or new",
+               variable, value);
+        return RG_ECONFIG;
+    }
+    if (*preference != RG_BACKEND_UNSET && *preference != said) {
+        rg_log(RG_LOG_ERROR, -1, "%s contradicts the other preference variable",
+               variable);
+        return RG_ECONFIG;
+    }
+    *preference = said;
+    return RG_OK;
+}
+
+/* The configuration decides, else the variables, else legacy. */
+static int context_preference(struct rg_context *context)
+{
+    enum rg_backend said = RG_BACKEND_UNSET;
+
+    if (preference_of("RG_PREFERRED_GPU_COLLECTIVE_BACKEND", &said) ||
+        preference_of("MOONCAKE_PG_PREFERRED_GPU_COLLECTIVE_BACKEND", &said))
+        return RG_ECONFIG;
+    if (context->config.backend != RG_BACKEND_UNSET)
+        said = context->config.backend;
+    context->preference = said == RG_BACKEND_UNSET ? RG_BACKEND_LEGACY : said;
+    return RG_OK;
+}
+
+static int config_check(const struct rg_context_config *config)
+{
+    if (config->size >= 1 && config->size <= RG_MAX_SLOTS &&
+        config->rank >= 0 && config->rank < config->size &&
+        config->bootstrap.allgather && config->algos && config->algos[0] &&
+        (config->capacity == 0 || (config->capacity >= config->size &&
+                                   config->capacity <= RG_MAX_SLOTS)) &&
+        config->emu_team_width >= 0 && config->emu_max_teams >= 0)
+        return RG_OK;
+    rg_log(RG_LOG_ERROR, config->rank, "invalid context configuration");
+    return RG_EINVAL;
+}
+
+static int context_configure(struct rg_context *context,
+                             const struct rg_context_config *config)
+{
+    int status;
+
+    context->config = *config;
+    if (!context->config.capacity)
+        context->config.capacity = config->size;
+    if (!context->config.emu_team_width)
+        context->config.emu_team_width = 1;
+    if (!context->config.first_seq)
+        context->config.first_seq = 1;
+    if (!context->config.algo_override)
+        context->config.algo_override = getenv("RG_ALGO");
+    if (!context->config.algo_override)
+        context->config.algo_override = "";
+    status = rg_settings_load(&context->settings);
+    if (status)
+        return status;
+    if (config->region_bytes)
+        context->settings.region_bytes = config->region_bytes;
+    host_identity(context->host_id, sizeof context->host_id);
+    context->ops = rg_device_ops_of(config->device);
+    if (!context->ops) {
+        rg_log(RG_LOG_ERROR, config->rank, "this build has no CUDA device");
+        return RG_ENOTSUP;
+    }
+    return context_preference(context);
+}
+
+static int context_open_driver(struct rg_context *context)
+{
+    const struct rg_driver_config config = {
+        .world_rank = context->config.rank,
+        .world_size = context->config.size,
+        .allgather = context->config.bootstrap.allgather,
+        .allgather_arg = context->config.bootstrap.arg,
+        .host_id = context->host_id,
+        .settings = &context->settings};
+
+    return rg_driver_create(&config, &context->driver);
+}
+
+static int context_open_device(struct rg_context *context)
+{
+    const struct rg_device_config config = {
+        .ordinal = context->config.device_ordinal,
+        .world_rank = context->config.rank,
+        .world_size = context->config.size,
+        .team_width = context->config.emu_team_width,
+        .max_teams = context->config.emu_max_teams,
+        .host_id = context->host_id,
+        .algos = context->config.algos};
+    struct rg_memory memory = {&context->ops->memory, NULL};
+    int status = context->ops->open(&config, &context->device);
+
+    if (status)
+        return status;
+    memory.device = context->device;
+    status =
+        rg_service_create(&memory, context->config.rank, context->config.size,
+                          context->settings.region_bytes, &context->service);
+    if (status)
+        return status;
+    return rg_driver_offer_fd(context->driver, context->service->fd);
+}
+
+/*
+ * All ranks learn whether every rank can go on, so that none waits for one
+ * that could not open its device.
+ */
+static int context_agree(const struct rg_context_config *config, int status)
+{
+    int *all = calloc((size_t)config->size, sizeof *all);
+    int worst = all ? RG_OK : RG_ENOMEM;
+
+    if (all && config->bootstrap.allgather(config->bootstrap.arg, &status, all,
+                                           sizeof status))
+        worst = RG_ESYSTEM;
+    for (int i = 0; all && worst == RG_OK && i < config->size; i++)
+        worst = all[i];
+    free(all);
+    return status ? status : worst;
+}
+
+int rg_context_create(const struct rg_context_config *config,
+                      struct rg_context **context_out)
+{
+    struct rg_context *context;
+    int status = config_check(config);
+
+    if (status)
+        return status;
+    context = calloc(1, sizeof *context);
+    if (!context)
+        return RG_ENOMEM;
+    status = context_configure(context, config);
+    status = context_agree(config, status);
+    if (status)
+        goto error;
+    /* The lifelines are open before the device is touched. */
+    status = context_open_driver(context);
+    if (status)
+        goto error;
+    status = context_agree(config, context_open_device(context));
+    if (status)
+        goto error;
+    *context_out = context;
+    return RG_OK;
+error:
+    rg_context_destroy(context);
+    return status;
+}
+
+void rg_context_destroy(struct rg_context *context)
+{
+    if (!context)
+        return;
+    rg_driver_destroy(context->driver);
+    rg_service_destroy(context->service);
+    if (context->device)
+        context->ops->close(context->device);
+    free(context);
+}
+
+const struct rg_device_ops *rg_device_ops_of(enum rg_device_kind kind)
+{
+    for (int i = 0; rg_device_backends[i]; i++)
+        if (rg_device_backends[i]->kind == kind)
+            return rg_device_backends[i];
+    return NULL;
+}
+
+int rg_device_count(enum rg_device_kind kind)
+{
+    const struct rg_device_ops *ops = rg_device_ops_of(kind);
+
+    return ops ? ops->count() : RG_ENOTSUP;
+}
+
+int rg_context_device_info(const struct rg_context *context,
+                           struct rg_device_info *info_out)
+{
+    return context->ops->info(context->device, info_out);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+int rg_malloc(struct rg_context *context, size_t bytes, void **pointer_out)
+{
+    return context->ops->alloc(context->device, bytes, pointer_out);
+}
+
+void rg_free(struct rg_context *context, void *pointer)
+{
+    if (pointer)
+        context->ops->free(context->device, pointer);
+}
+
+int rg_memcpy(struct rg_context *context, void *dst, const void *src,
+              size_t bytes)
+{
+    return context->ops->memory.copy(context->device, dst, src, bytes);
+}
+
+int rg_memset(struct rg_context *context, void *dst, int byte, size_t bytes)
+{
+    return context->ops->set(context->device, dst, byte, bytes);
+}

@@ -1,0 +1,61 @@
+/*
+ * Workspace layout and plans.
+ *
+ * A layout is fixed for a communicator: which algorithms there are, and where
+ * each has its area within a workspace generation. Sizing: a communicator's
+ * share of the region is region / RG_SHARES; it holds the generations, and a
+ * generation is divided evenly among the algorithms. An algorithm that cannot
+ * work in its part reports so and is not eligible.
+ *
+ * A plan is what one epoch runs by; it is built in host memory here and copied
+ * to the idle plan of the device.
+ */
+#ifndef RG_EXEC_PLAN_SLOT_H
+#define RG_EXEC_PLAN_SLOT_H
+
+#include "runtime/algo.h"
+#include "runtime/control/view.h"
+#include "runtime/device/plan.h"
+
+enum { RG_SHARES = 4, RG_AREA_ALIGN = 4096, RG_NAME_BYTES = 32 };
+
+struct rg_layout {
+    struct rg_shape shape;
+    int count[RG_COLL_COUNT];
+    const struct rg_algo *algo[RG_COLL_COUNT][RG_MAX_ALGOS];
+    struct rg_limits limits[RG_COLL_COUNT][RG_MAX_ALGOS];
+    uint64_t offset[RG_COLL_COUNT][RG_MAX_ALGOS];
+    uint64_t bytes; /* of one generation */
+    uint64_t hash;  /* equal hashes: same algorithms at the same offsets */
+};
+
+/* share: bytes of region for the communicator. RG_OK or RG_ENOSPC. */
+int rg_layout_init(struct rg_layout *layout_out,
+                   const struct rg_algo *const *algos, int capacity,
+                   int max_channels, int generations, uint64_t share);
+
+/* What a plan is made from, beside the layout. */
+struct rg_plan_input {
+    const struct rg_view *view;
+    const struct rg_route *routes; /* [view->nactive] */
+    int rank;
+    enum rg_device_kind kind;
+    uint64_t workspace; /* offset of the generation in the region */
+};
+
+/* Bytes of a plan for a capacity. */
+size_t rg_plan_bytes(int capacity);
+/* RG_OK, or RG_EPOLICY (logged) when the policy names what cannot run. */
+int rg_plan_build(const struct rg_layout *layout,
+                  const struct rg_plan_input *input, struct rg_plan *plan_out);
+/* The small path's excerpt of a plan. `region` is the own region. */
+void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
+                     uint8_t *region, struct rg_hot_plan *hot_out);
+
+/*
+ * Checks a selection text, "collective=algorithm[+Nch][;...]", against the
+ * algorithms of a table. RG_OK or RG_EPOLICY (logged, naming the part).
+ */
+int rg_policy_check(const struct rg_layout *layout, const char *text);
+
+#endif
