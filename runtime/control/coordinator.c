@@ -41,6 +41,7 @@ struct group {
     int policy_status; /* RG_EPOLICY once two texts differ */
     char *policy;
     struct gather *gathers;
+    int departed; /* members of the view in force that are no more */
 };
 
 struct rg_coordinator {
@@ -248,32 +249,54 @@ static void gather_abort_all(const struct rg_coordinator *coordinator,
         gather_finish(coordinator, group, group->gathers, status, effects);
 }
 
+static void gather_refuse(const struct rg_coordinator *coordinator,
+                          const struct group *group, int slot,
+                          const struct rg_message *message, int status,
+                          struct rg_effects *effects)
+{
+    struct rg_message *reply =
+        gathered_new(coordinator, group, message->epoch, message->call, status);
+
+    rg_effects_send(effects, group_members(group)->members[slot].world_rank,
+                    reply);
+    rg_message_unref(reply);
+}
+
+/* The open gather of this call, opened if it is the first to make it. */
+static struct gather *gather_open(struct group *group,
+                                  const struct rg_message *message)
+{
+    struct gather *gather = group->gathers;
+
+    while (gather && gather->call != message->call)
+        gather = gather->next;
+    if (gather)
+        return gather;
+    gather = gather_create(group, message->call, message->bytes);
+    if (gather) {
+        gather->next = group->gathers;
+        group->gathers = gather;
+    }
+    return gather;
+}
+
 static void on_gather(struct rg_coordinator *coordinator, struct group *group,
                       int slot, const struct rg_message *message,
                       struct rg_effects *effects)
 {
-    struct gather *gather = group->gathers;
     int rank = group->view ? rg_view_rank_of(group->view, slot) : -1;
+    int stale = rank < 0 || message->epoch != group->view->epoch;
+    struct gather *gather;
 
-    if (rank < 0 || message->epoch != group->view->epoch) {
-        struct rg_message *reply = gathered_new(
-            coordinator, group, message->epoch, message->call, RG_EABORTED);
-
-        rg_effects_send(effects, group_members(group)->members[slot].world_rank,
-                        reply);
-        rg_message_unref(reply);
+    if (stale || group->departed) {
+        gather_refuse(coordinator, group, slot, message,
+                      stale ? RG_EABORTED : RG_ECLOSED, effects);
         return;
     }
-    while (gather && gather->call != message->call)
-        gather = gather->next;
+    gather = gather_open(group, message);
     if (!gather) {
-        gather = gather_create(group, message->call, message->bytes);
-        if (!gather) {
-            effects->rc = RG_ENOMEM;
-            return;
-        }
-        gather->next = group->gathers;
-        group->gathers = gather;
+        effects->rc = RG_ENOMEM;
+        return;
     }
     if (gather->got[rank]) {
         coordinator->dropped++;
@@ -492,7 +515,8 @@ static void on_policy(struct rg_coordinator *coordinator, struct group *group,
         group->policy = strdup(rg_message_text(message));
         if (!group->policy)
             effects->rc = RG_ENOMEM;
-    } else if (strcmp(group->policy, rg_message_text(message))) {
+    } else if (!group->policy_status &&
+               strcmp(group->policy, rg_message_text(message))) {
         rg_effects_log(effects, RG_LOG_ERROR,
                        "group %u: the policy of slot %d is not the others'",
                        group->id, slot);
@@ -567,12 +591,12 @@ static void on_join(struct rg_coordinator *coordinator, struct group *group,
     }
     view = group->proposal;
     conflict = join_conflict(coordinator, view, message);
-    if (conflict) {
+    if (conflict && !group->join_status)
         rg_effects_log(effects, RG_LOG_ERROR,
                        "group %u: rank %d joins with a different %s", group->id,
                        rank, conflict);
+    if (conflict)
         group->join_status = RG_ECONFIG;
-    }
     view->members[rank] = (struct rg_member){
         .status = RG_MEMBER_JOINING,
         .world_rank = rank,
@@ -597,6 +621,7 @@ static void depart(struct rg_coordinator *coordinator, struct group *group,
     struct rg_view *view = group_members(group);
 
     view->members[slot].status = status;
+    group->departed++;
     if (group->view)
         gather_abort_all(coordinator, group, RG_ECLOSED, effects);
     if (count_live(view) == 0) {
@@ -714,6 +739,11 @@ rg_coordinator_view(const struct rg_coordinator *coordinator, uint32_t group)
     const struct group *found = group_find(coordinator, group);
 
     return found ? found->view : NULL;
+}
+
+int rg_coordinator_is_idle(const struct rg_coordinator *coordinator)
+{
+    return coordinator->groups == NULL;
 }
 
 uint64_t rg_coordinator_dropped(const struct rg_coordinator *coordinator)

@@ -47,6 +47,8 @@ void rg_coordinator_step(struct rg_coordinator *coordinator,
 /* The view in force, borrowed until the next step; null: none. */
 const struct rg_view *
 rg_coordinator_view(const struct rg_coordinator *coordinator, uint32_t group);
+/* Whether no group has a member any more. */
+int rg_coordinator_is_idle(const struct rg_coordinator *coordinator);
 /* Messages dropped as stale or unexpected. */
 uint64_t rg_coordinator_dropped(const struct rg_coordinator *coordinator);
 

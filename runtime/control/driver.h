@@ -59,7 +59,11 @@ struct rg_group_event {
  */
 int rg_driver_create(const struct rg_driver_config *config,
                      struct rg_driver **driver_out);
-/* Says LEAVE for all groups, stops the thread, closes all. Accepts null. */
+/*
+ * Says LEAVE for all groups, stops the thread, closes all. Where the
+ * coordinator runs it goes on serving until every member of every group has
+ * left, at most deadline_ms. Accepts null.
+ */
 void rg_driver_destroy(struct rg_driver *driver);
 
 /*

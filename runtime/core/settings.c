@@ -6,10 +6,20 @@
 #include "runtime/core/log.h"
 #include "runtime/status.h"
 
+/* Keeps sums of timeouts in nanoseconds, and waits in int, in range. */
+enum { DAY_MS = 24 * 3600 * 1000 };
+
 static int load_one(const char *name, const char *unit, uint64_t *value)
 {
-    return strcmp(unit, "bytes") ? rg_env_u64(name, value)
-                                 : rg_env_size(name, value);
+    int rc = strcmp(unit, "bytes") ? rg_env_u64(name, value)
+                                   : rg_env_size(name, value);
+
+    if (!rc && !strcmp(unit, "ms") && *value > DAY_MS) {
+        rg_log(RG_LOG_ERROR, -1, "%s=%llu exceeds a day of %d ms", name,
+               (unsigned long long)*value, DAY_MS);
+        return RG_ECONFIG;
+    }
+    return rc;
 }
 
 static int check(const struct rg_settings *settings)

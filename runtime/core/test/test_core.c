@@ -119,11 +119,10 @@ static void load_settings_expecting_error(void)
 
 static void settings_out_of_range_are_refused(void **state)
 {
-    static const char *const wrong[][2] = {{"RG_WORKSPACES", "1"},
-                                           {"RG_WORKSPACES", "9"},
-                                           {"RG_WINDOW_MS", "0"},
-                                           {"RG_HEARTBEAT_MISS_MS", "200"},
-                                           {"RG_GATE_US", "fast"}};
+    static const char *const wrong[][2] = {
+        {"RG_WORKSPACES", "1"},     {"RG_WORKSPACES", "9"},
+        {"RG_WINDOW_MS", "0"},      {"RG_HEARTBEAT_MISS_MS", "200"},
+        {"RG_PARK_MS", "86400001"}, {"RG_GATE_US", "fast"}};
     char text[256];
 
     (void)state;

@@ -1,0 +1,678 @@
+/* The callers' half of the driver: creation, requests, waiting. */
+#include "runtime/control/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/control/driver_socket.h"
+#include "runtime/control/driver_state.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+#include "runtime/status.h"
+
+enum {
+    COORDINATOR_RANK = 0,
+    FIRST_INCARNATION = 1,
+    FIRST_TERM = 1,
+    NS_PER_MS = 1000000,
+    NS_PER_S = 1000000000
+};
+
+/* ---- boxes: what waits for the caller ------------------------------------ */
+
+struct rg_box *rg_driver_box(const struct rg_driver *driver, uint32_t group)
+{
+    struct rg_box *box = driver->boxes;
+
+    while (box && box->group != group)
+        box = box->next;
+    return box;
+}
+
+static int box_create(struct rg_driver *driver, uint32_t group)
+{
+    struct rg_box *box = calloc(1, sizeof(*box));
+
+    if (!box)
+        return RG_ENOMEM;
+    box->group = group;
+    box->next = driver->boxes;
+    driver->boxes = box;
+    return RG_OK;
+}
+
+static void box_remove(struct rg_driver *driver, struct rg_box *box)
+{
+    struct rg_box **link = &driver->boxes;
+
+    while (*link != box)
+        link = &(*link)->next;
+    *link = box->next;
+    while (box->first) {
+        struct rg_boxed *boxed = box->first;
+
+        box->first = boxed->next;
+        rg_view_destroy(boxed->event.view);
+        free(boxed);
+    }
+    free(box);
+}
+
+static enum rg_event_kind event_kind(enum rg_message_kind kind)
+{
+    switch (kind) {
+    case RG_MSG_PREPARE:
+        return RG_EVENT_PREPARE;
+    case RG_MSG_VIEW:
+        return RG_EVENT_VIEW;
+    case RG_MSG_ACTIVATE:
+        return RG_EVENT_ACTIVATE;
+    case RG_MSG_ERROR:
+        return RG_EVENT_ERROR;
+    default:
+        return RG_EVENT_NONE;
+    }
+}
+
+static int box_put(struct rg_box *box, const struct rg_message *message)
+{
+    struct rg_boxed *boxed = calloc(1, sizeof(*boxed));
+
+    if (!boxed)
+        return RG_ENOMEM;
+    boxed->event = (struct rg_group_event){.kind = event_kind(message->kind),
+                                           .epoch = message->epoch,
+                                           .workspace = message->workspace,
+                                           .status = message->status};
+    if (message->view) {
+        boxed->event.view = rg_view_clone(message->view);
+        if (!boxed->event.view) {
+            free(boxed);
+            return RG_ENOMEM;
+        }
+    }
+    if (box->first)
+        box->last->next = boxed;
+    else
+        box->first = boxed;
+    box->last = boxed;
+    return RG_OK;
+}
+
+/* Hands the blocks to the caller that waits; late answers find none. */
+static void box_gathered(const struct rg_driver *driver, struct rg_box *box,
+                         const struct rg_message *message)
+{
+    const struct rg_view *view = rg_agent_view(driver->agent, box->group);
+    size_t expected = view ? (size_t)view->nactive * box->gather.bytes : 0;
+
+    if (box->gather.state != RG_GATHER_OPEN)
+        return;
+    box->gather.state = RG_GATHER_DONE;
+    box->gather.status = message->status;
+    if (message->status)
+        return;
+    if (message->bytes != expected)
+        box->gather.status = RG_EPROTO;
+    else if (expected)
+        memcpy(box->gather.out, message->data, expected);
+}
+
+void rg_driver_asked(struct rg_driver *driver, const struct rg_message *request)
+{
+    struct rg_box *box = rg_driver_box(driver, request->group);
+
+    if (box && request->kind == RG_MSG_GATHER &&
+        box->gather.state == RG_GATHER_ASKED &&
+        box->gather.serial == request->call)
+        box->gather.state = RG_GATHER_OPEN;
+}
+
+int rg_driver_deliver(struct rg_driver *driver,
+                      const struct rg_message *message)
+{
+    struct rg_box *box = rg_driver_box(driver, message->group);
+    int rc = RG_OK;
+
+    if (!box)
+        return RG_OK; /* the caller has left meanwhile */
+    if (message->kind == RG_MSG_GATHERED)
+        box_gathered(driver, box, message);
+    else
+        rc = box_put(box, message);
+    pthread_cond_broadcast(&driver->changed);
+    return rc;
+}
+
+/* ---- asking and waiting -------------------------------------------------- */
+
+static uint64_t deadline_after(int timeout_ms)
+{
+    return rg_clock_ns() +
+           (timeout_ms > 0 ? (uint64_t)timeout_ms : 0) * (uint64_t)NS_PER_MS;
+}
+
+/* Under the lock. RG_OK: something has changed; RG_ETIMEDOUT. */
+static int wait_changed(struct rg_driver *driver, uint64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+                             .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+
+    if (rg_clock_ns() >= deadline_ns)
+        return RG_ETIMEDOUT;
+    pthread_cond_timedwait(&driver->changed, &driver->lock, &until);
+    return RG_OK;
+}
+
+static void wake(struct rg_driver *driver)
+{
+    uint64_t one = 1;
+
+    /* Cannot fail: the counter would have to be full. */
+    if (write(driver->wake_fd, &one, sizeof(one)) < 0)
+        rg_log(RG_LOG_ERROR, driver->rank, "cannot wake the driver: %m");
+}
+
+/* Under the lock: queues a request for the agent; drops the reference. */
+static int ask(struct rg_driver *driver, struct rg_message *message)
+{
+    struct rg_input input = {.kind = RG_INPUT_REQUEST, .message = message};
+    int rc = driver->failed;
+
+    if (!rc)
+        rc = message ? rg_loop_post(&driver->requests, 0, &input) : RG_ENOMEM;
+    rg_message_unref(message);
+    if (!rc)
+        wake(driver);
+    return rc;
+}
+
+/* For requests that need a known group and no answer. */
+static int ask_known(struct rg_driver *driver, struct rg_message *message)
+{
+    int rc = RG_EINVAL;
+
+    pthread_mutex_lock(&driver->lock);
+    if (message && !rg_driver_box(driver, message->group))
+        rg_message_unref(message);
+    else
+        rc = ask(driver, message);
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+int rg_driver_join(struct rg_driver *driver, const struct rg_join *join)
+{
+    const char *policy = join->policy ? join->policy : "";
+    struct rg_message *message;
+    int rc;
+
+    if (join->capacity < 1 || join->capacity > RG_CAPACITY_MAX ||
+        join->first_seq < 1 || strlen(policy) > RG_TEXT_MAX)
+        return RG_EINVAL;
+    message = rg_message_create(RG_MSG_JOIN, join->group);
+    if (!message || rg_message_set_data(message, policy, strlen(policy))) {
+        rg_message_unref(message);
+        return RG_ENOMEM;
+    }
+    message->capacity = join->capacity;
+    message->first_seq = join->first_seq;
+    message->info = join->info;
+    pthread_mutex_lock(&driver->lock);
+    rc = rg_driver_box(driver, join->group) ? RG_EBUSY
+                                            : box_create(driver, join->group);
+    if (rc) {
+        rg_message_unref(message);
+    } else {
+        rc = ask(driver, message);
+        if (rc)
+            box_remove(driver, rg_driver_box(driver, join->group));
+    }
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
+int rg_driver_leave(struct rg_driver *driver, uint32_t group)
+{
+    struct rg_box *box;
+    int rc = RG_EINVAL;
+
+    pthread_mutex_lock(&driver->lock);
+    box = rg_driver_box(driver, group);
+    if (box) {
+        box_remove(driver, box);
+        pthread_cond_broadcast(&driver->changed);
+        rc = ask(driver, rg_message_create(RG_MSG_LEAVE, group));
+    }
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
+int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
+                   struct rg_group_event *event_out)
+{
+    uint64_t deadline = deadline_after(timeout_ms);
+    struct rg_boxed *boxed = NULL;
+    struct rg_box *box;
+    int rc = RG_OK;
+
+    pthread_mutex_lock(&driver->lock);
+    while ((box = rg_driver_box(driver, group)) && !box->first && !rc) {
+        rc = driver->failed;
+        if (!rc && wait_changed(driver, deadline))
+            rc = RG_EPENDING;
+    }
+    if (!box) {
+        rc = RG_EINVAL;
+    } else if (box->first) {
+        boxed = box->first;
+        box->first = boxed->next;
+        rc = RG_OK;
+    }
+    pthread_mutex_unlock(&driver->lock);
+    if (boxed)
+        *event_out = boxed->event;
+    free(boxed);
+    return rc;
+}
+
+int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
+                       uint64_t completed, uint64_t claimed)
+{
+    struct rg_message *message = rg_message_create(RG_MSG_QUIESCED, group);
+
+    if (message) {
+        message->epoch = epoch;
+        message->completed = completed;
+        message->claimed = claimed;
+    }
+    return ask_known(driver, message);
+}
+
+int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
+                         uint64_t epoch)
+{
+    struct rg_message *message = rg_message_create(RG_MSG_VIEW_ACK, group);
+
+    if (message)
+        message->epoch = epoch;
+    return ask_known(driver, message);
+}
+
+int rg_driver_propose_policy(struct rg_driver *driver, uint32_t group,
+                             const char *policy)
+{
+    struct rg_message *message;
+
+    if (strlen(policy) > RG_TEXT_MAX)
+        return RG_EINVAL;
+    message = rg_message_create(RG_MSG_POLICY, group);
+    if (message && rg_message_set_data(message, policy, strlen(policy))) {
+        rg_message_unref(message);
+        return RG_ENOMEM;
+    }
+    return ask_known(driver, message);
+}
+
+int rg_driver_describe(struct rg_driver *driver, uint32_t group, char *text,
+                       size_t bytes)
+{
+    pthread_mutex_lock(&driver->lock);
+    rg_agent_describe(driver->agent, group, text, bytes);
+    pthread_mutex_unlock(&driver->lock);
+    return RG_OK;
+}
+
+/* ---- gather -------------------------------------------------------------- */
+
+/* Under the lock: waits until the group's gather is done or nobody's. */
+static int gather_wait(struct rg_driver *driver, uint32_t group, int timeout_ms)
+{
+    uint64_t deadline = deadline_after(timeout_ms);
+    struct rg_box *box;
+    int rc = RG_OK;
+
+    while ((box = rg_driver_box(driver, group)) &&
+           box->gather.state != RG_GATHER_DONE && !rc) {
+        rc = driver->failed;
+        if (!rc)
+            rc = wait_changed(driver, deadline);
+    }
+    if (!box)
+        return RG_ECLOSED;
+    if (box->gather.state == RG_GATHER_DONE)
+        rc = box->gather.status;
+    box->gather.state = RG_GATHER_IDLE;
+    return rc;
+}
+
+int rg_driver_gather(struct rg_driver *driver, uint32_t group, const void *in,
+                     size_t bytes, void *out, int timeout_ms)
+{
+    struct rg_message *message;
+    struct rg_box *box;
+    int rc;
+
+    if (bytes > RG_GATHER_MAX)
+        return RG_EINVAL;
+    message = rg_message_create(RG_MSG_GATHER, group);
+    if (!message || rg_message_set_data(message, in, bytes)) {
+        rg_message_unref(message);
+        return RG_ENOMEM;
+    }
+    pthread_mutex_lock(&driver->lock);
+    box = rg_driver_box(driver, group);
+    rc = !box ? RG_EINVAL
+              : (box->gather.state != RG_GATHER_IDLE ? RG_EBUSY : RG_OK);
+    if (rc) {
+        rg_message_unref(message);
+    } else {
+        box->gather.state = RG_GATHER_ASKED;
+        box->gather.out = out;
+        box->gather.bytes = bytes;
+        message->call = ++box->gather.serial;
+        rc = ask(driver, message);
+        if (rc)
+            box->gather.state = RG_GATHER_IDLE;
+        else
+            rc = gather_wait(driver, group, timeout_ms);
+    }
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
+/* ---- descriptors --------------------------------------------------------- */
+
+int rg_driver_offer_fd(struct rg_driver *driver, int fd)
+{
+    struct rg_message *offer = rg_message_create(RG_MSG_OFFER, 0);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int rc = offer ? RG_OK : RG_ENOMEM;
+
+    if (!rc && copy < 0) {
+        rg_log(RG_LOG_ERROR, driver->rank, "cannot offer a descriptor: %m");
+        rc = RG_ESYSTEM;
+    }
+    pthread_mutex_lock(&driver->lock);
+    for (int peer = 0; peer < driver->size && !rc; peer++) {
+        struct rg_link *link = driver->peers[peer].lifeline;
+
+        /* A peer that has died since is no failure of the offer. */
+        if (link && rg_link_send(link, offer, fd) == RG_ENOMEM)
+            rc = RG_ENOMEM;
+    }
+    if (!rc) {
+        struct rg_peer *own = &driver->peers[driver->rank];
+        int before = own->offered_fd;
+
+        own->offered_fd = copy;
+        copy = before;
+    }
+    pthread_mutex_unlock(&driver->lock);
+    if (copy >= 0)
+        close(copy);
+    rg_message_unref(offer);
+    return rc;
+}
+
+int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
+                       int *fd_out)
+{
+    uint64_t deadline = deadline_after(timeout_ms);
+    const struct rg_peer *peer;
+    int fd = -1;
+    int rc = RG_OK;
+
+    if (world_rank < 0 || world_rank >= driver->size)
+        return RG_EINVAL;
+    if (!driver->boot.addresses[world_rank].same_host)
+        return RG_ENOTSUP;
+    peer = &driver->peers[world_rank];
+    pthread_mutex_lock(&driver->lock);
+    while (peer->offered_fd < 0 && !rc) {
+        rc = driver->failed;
+        if (!rc && world_rank != driver->rank && !peer->lifeline)
+            rc = RG_ECLOSED;
+        if (!rc)
+            rc = wait_changed(driver, deadline);
+    }
+    if (peer->offered_fd >= 0) {
+        fd = fcntl(peer->offered_fd, F_DUPFD_CLOEXEC, 0);
+        rc = fd < 0 ? RG_ESYSTEM : RG_OK;
+    }
+    pthread_mutex_unlock(&driver->lock);
+    if (!rc)
+        *fd_out = fd;
+    return rc;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int create_machines(struct rg_driver *driver)
+{
+    const struct rg_agent_config agent = {.coordinator = COORDINATOR_RANK,
+                                          .incarnation = FIRST_INCARNATION,
+                                          .form_ms =
+                                              driver->settings.bootstrap_ms};
+    const struct rg_coordinator_config coordinator = {
+        .world_size = driver->size,
+        .term = FIRST_TERM,
+        .workspaces = (uint32_t)driver->settings.workspaces};
+
+    driver->agent = rg_agent_create(&agent);
+    if (!driver->agent)
+        return RG_ENOMEM;
+    if (driver->rank != COORDINATOR_RANK)
+        return RG_OK;
+    driver->coordinator = rg_coordinator_create(&coordinator);
+    return driver->coordinator ? RG_OK : RG_ENOMEM;
+}
+
+static int create_waiting(struct rg_driver *driver)
+{
+    pthread_condattr_t attributes;
+    int error;
+
+    if (pthread_mutex_init(&driver->lock, NULL) ||
+        pthread_condattr_init(&attributes))
+        return RG_ENOMEM;
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    error = pthread_cond_init(&driver->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (error)
+        return RG_ENOMEM;
+    driver->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (driver->epoll_fd < 0 || driver->wake_fd < 0) {
+        rg_log(RG_LOG_ERROR, driver->rank, "cannot start the driver: %m");
+        return RG_ESYSTEM;
+    }
+    return RG_OK;
+}
+
+/* Opens a link to a listening peer and says who we are. */
+static int connect_peer(struct rg_driver *driver, enum rg_link_kind kind,
+                        int peer, uint64_t deadline_ns)
+{
+    const struct rg_endpoint *endpoint = &driver->boot.addresses[peer].endpoint;
+    struct rg_message *hello = rg_message_create(RG_MSG_HELLO, 0);
+    struct rg_link *link;
+    int fd;
+    int rc = RG_ENOMEM;
+
+    if (!hello || rg_message_set_data(hello, driver->boot.secret,
+                                      sizeof(driver->boot.secret)))
+        goto out;
+    hello->world_rank = driver->rank;
+    rc = kind == RG_LINK_CONTROL
+             ? rg_socket_connect_tcp(driver->rank, endpoint, deadline_ns, &fd)
+             : rg_socket_connect_unix(driver->rank, endpoint, deadline_ns, &fd);
+    if (!rc)
+        rc = rg_loop_adopt(driver, kind, fd, peer, &link);
+    if (!rc)
+        rc = rg_link_send(link, hello, -1);
+out:
+    rg_message_unref(hello);
+    return rc;
+}
+
+/*
+ * Lower ranks are connected to, higher ones are waited for: no two ranks wait
+ * for each other, since rank 0 connects to none.
+ */
+static int connect_all(struct rg_driver *driver, uint64_t deadline_ns)
+{
+    int rc = RG_OK;
+
+    if (driver->rank == COORDINATOR_RANK)
+        driver->missing_links = driver->size - 1;
+    else
+        rc = connect_peer(driver, RG_LINK_CONTROL, COORDINATOR_RANK,
+                          deadline_ns);
+    for (int peer = 0; peer < driver->size && !rc; peer++) {
+        if (!driver->boot.addresses[peer].same_host)
+            continue;
+        if (peer < driver->rank)
+            rc = connect_peer(driver, RG_LINK_LIFELINE, peer, deadline_ns);
+        else
+            driver->missing_links += peer > driver->rank;
+    }
+    return rc;
+}
+
+/* Signals belong to the program's own threads. */
+static int start_thread(struct rg_driver *driver)
+{
+    sigset_t all;
+    sigset_t before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&driver->thread, NULL, rg_loop_main, driver);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        rg_log(RG_LOG_ERROR, driver->rank, "cannot start the driver: %s",
+               strerror(error));
+        return RG_ESYSTEM;
+    }
+    driver->running = 1;
+    return RG_OK;
+}
+
+static int wait_linked(struct rg_driver *driver, uint64_t deadline_ns)
+{
+    int rc = RG_OK;
+
+    pthread_mutex_lock(&driver->lock);
+    while (driver->missing_links && !rc) {
+        rc = driver->failed;
+        if (!rc)
+            rc = wait_changed(driver, deadline_ns);
+    }
+    if (rc == RG_ETIMEDOUT)
+        rg_log(RG_LOG_ERROR, driver->rank,
+               "%d links of other ranks are missing after %llu ms "
+               "(RG_BOOTSTRAP_MS)",
+               driver->missing_links,
+               (unsigned long long)driver->settings.bootstrap_ms);
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
+static int create_peers(struct rg_driver *driver)
+{
+    driver->peers = calloc((size_t)driver->size, sizeof(*driver->peers));
+    if (!driver->peers)
+        return RG_ENOMEM;
+    for (int peer = 0; peer < driver->size; peer++)
+        driver->peers[peer].offered_fd = -1;
+    return RG_OK;
+}
+
+int rg_driver_create(const struct rg_driver_config *config,
+                     struct rg_driver **driver_out)
+{
+    struct rg_driver *driver = calloc(1, sizeof(*driver));
+    uint64_t deadline;
+    int rc = RG_ENOMEM;
+
+    if (!driver)
+        return rc;
+    driver->rank = config->world_rank;
+    driver->size = config->world_size;
+    driver->settings = *config->settings;
+    driver->boot.tcp_fd = driver->boot.unix_fd = -1;
+    driver->epoll_fd = driver->wake_fd = -1;
+    deadline = rg_clock_ns() + driver->settings.bootstrap_ms * NS_PER_MS;
+    if ((rc = create_waiting(driver)) || (rc = create_peers(driver)) ||
+        (rc = create_machines(driver)) ||
+        (rc = rg_bootstrap_run(config, &driver->boot)) ||
+        (rc = connect_all(driver, deadline)) || (rc = start_thread(driver)) ||
+        (rc = wait_linked(driver, deadline)))
+        goto error;
+    *driver_out = driver;
+    return RG_OK;
+error:
+    rg_driver_destroy(driver);
+    return rc;
+}
+
+static void stop_thread(struct rg_driver *driver)
+{
+    if (!driver->running)
+        return;
+    pthread_mutex_lock(&driver->lock);
+    driver->stop = RG_STOP_ASKED;
+    wake(driver);
+    pthread_mutex_unlock(&driver->lock);
+    pthread_join(driver->thread, NULL);
+}
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void rg_driver_destroy(struct rg_driver *driver)
+{
+    if (!driver)
+        return;
+    stop_thread(driver);
+    while (driver->boxes)
+        box_remove(driver, driver->boxes);
+    while (driver->links) {
+        struct rg_link *link = driver->links;
+
+        driver->links = link->next;
+        rg_link_destroy(link);
+    }
+    for (int peer = 0; driver->peers && peer < driver->size; peer++)
+        close_if_open(driver->peers[peer].offered_fd);
+    rg_loop_drop(&driver->requests);
+    rg_loop_drop(&driver->letters);
+    rg_effects_fini(&driver->effects);
+    rg_agent_destroy(driver->agent);
+    rg_coordinator_destroy(driver->coordinator);
+    close_if_open(driver->boot.tcp_fd);
+    close_if_open(driver->boot.unix_fd);
+    close_if_open(driver->epoll_fd);
+    close_if_open(driver->wake_fd);
+    free(driver->boot.addresses);
+    free(driver->peers);
+    free(driver->alarms);
+    pthread_cond_destroy(&driver->changed);
+    pthread_mutex_destroy(&driver->lock);
+    free(driver);
+}

@@ -1,0 +1,32 @@
+/*
+ * What the ranks of a job tell each other before the control plane exists:
+ * two rounds of the launcher's exchange. After it the launcher is not used.
+ */
+#ifndef RG_CONTROL_DRIVER_BOOTSTRAP_H
+#define RG_CONTROL_DRIVER_BOOTSTRAP_H
+
+#include "runtime/control/driver.h"
+#include "runtime/control/message.h"
+
+/* What is known of every process of the job. */
+struct rg_address {
+    struct rg_endpoint endpoint;
+    int same_host; /* its host id is ours */
+};
+
+struct rg_bootstrap_result {
+    struct rg_address *addresses; /* [world_size]; the caller's to free */
+    unsigned char secret[RG_SECRET_BYTES]; /* made by rank 0 */
+    int tcp_fd;  /* listening for control links; the caller's */
+    int unix_fd; /* listening for lifelines; the caller's */
+};
+
+/*
+ * Collective over the world. A rank that cannot listen makes it fail at every
+ * rank, so that none is left waiting. RG_OK, RG_ENOMEM, RG_ESYSTEM,
+ * RG_ECONFIG, RG_EPROTO.
+ */
+int rg_bootstrap_run(const struct rg_driver_config *config,
+                     struct rg_bootstrap_result *result_out);
+
+#endif

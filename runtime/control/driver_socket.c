@@ -1,0 +1,282 @@
+#include "runtime/control/driver_socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+#include "runtime/status.h"
+
+enum {
+    NS_PER_MS = 1000000,
+    SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
+};
+
+/* Closes fd (if any) and logs the call that failed with errno. */
+static int system_error(int rank, int fd, const char *what, const char *where)
+{
+    rg_log(RG_LOG_ERROR, rank, "cannot %s %s: %m", what, where);
+    if (fd >= 0)
+        close(fd);
+    return RG_ESYSTEM;
+}
+
+/* ---- addresses ---------------------------------------------------------- */
+
+/* The numeric text of an IPv4 or IPv6 address; RG_EINVAL: of neither. */
+static int format_address(const struct sockaddr *from,
+                          char address[RG_ADDRESS_BYTES])
+{
+    const void *raw;
+
+    if (from->sa_family == AF_INET)
+        raw = &((const struct sockaddr_in *)from)->sin_addr;
+    else if (from->sa_family == AF_INET6)
+        raw = &((const struct sockaddr_in6 *)from)->sin6_addr;
+    else
+        return RG_EINVAL;
+    return inet_ntop(from->sa_family, raw, address, RG_ADDRESS_BYTES)
+               ? RG_OK
+               : RG_EINVAL;
+}
+
+static int resolve(int rank, const char *host, char address[RG_ADDRESS_BYTES])
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(host, NULL, &hints, &found);
+    int rc = error ? RG_ECONFIG : format_address(found->ai_addr, address);
+
+    if (rc)
+        rg_log(RG_LOG_ERROR, rank, "RG_CONTROL_HOST=%s: %s", host,
+               error ? gai_strerror(error) : "no internet address");
+    if (found)
+        freeaddrinfo(found);
+    return rc;
+}
+
+/* IPv4 is preferred; link-local IPv6 would need a scope and is left out. */
+static int usable(const struct ifaddrs *interface, int family)
+{
+    const struct sockaddr *address = interface->ifa_addr;
+
+    if (!address || address->sa_family != family ||
+        !(interface->ifa_flags & IFF_UP) ||
+        (interface->ifa_flags & IFF_LOOPBACK))
+        return 0;
+    return family == AF_INET ||
+           !IN6_IS_ADDR_LINKLOCAL(
+               &((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+static int first_interface(int rank, char address[RG_ADDRESS_BYTES])
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    struct ifaddrs *all;
+    int rc = RG_ESYSTEM;
+
+    if (getifaddrs(&all))
+        return system_error(rank, -1, "list", "network interfaces");
+    for (int i = 0; i < 2 && rc; i++)
+        for (struct ifaddrs *at = all; at && rc; at = at->ifa_next)
+            if (usable(at, families[i]))
+                rc = format_address(at->ifa_addr, address);
+    freeifaddrs(all);
+    if (rc)
+        rg_log(RG_LOG_ERROR, rank,
+               "no network interface is up; set RG_CONTROL_HOST");
+    return rc;
+}
+
+int rg_socket_own_address(int rank, int local, char address[RG_ADDRESS_BYTES])
+{
+    const char *host = getenv("RG_CONTROL_HOST");
+
+    if (host && *host)
+        return resolve(rank, host, address);
+    if (!local)
+        return first_interface(rank, address);
+    snprintf(address, RG_ADDRESS_BYTES, "127.0.0.1");
+    return RG_OK;
+}
+
+/* An address to bind or connect to. */
+union name {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un un;
+};
+
+static socklen_t tcp_name(const struct rg_endpoint *endpoint, union name *name)
+{
+    memset(name, 0, sizeof(*name));
+    if (inet_pton(AF_INET, endpoint->address, &name->v4.sin_addr) == 1) {
+        name->v4.sin_family = AF_INET;
+        name->v4.sin_port = htons((uint16_t)endpoint->port);
+        return sizeof(name->v4);
+    }
+    inet_pton(AF_INET6, endpoint->address, &name->v6.sin6_addr);
+    name->v6.sin6_family = AF_INET6;
+    name->v6.sin6_port = htons((uint16_t)endpoint->port);
+    return sizeof(name->v6);
+}
+
+static socklen_t unix_name(const struct rg_endpoint *endpoint, union name *name)
+{
+    size_t length = strlen(endpoint->unix_name);
+
+    memset(name, 0, sizeof(*name));
+    name->un.sun_family = AF_UNIX;
+    memcpy(name->un.sun_path + 1, endpoint->unix_name, length);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+/* ---- listening ---------------------------------------------------------- */
+
+int rg_socket_listen_tcp(int rank, struct rg_endpoint *endpoint, int backlog,
+                         int *fd_out)
+{
+    union name name;
+    socklen_t length;
+    int fd;
+
+    endpoint->port = 0;
+    length = tcp_name(endpoint, &name);
+    fd = socket(name.any.sa_family, SOCKET_TYPE, 0);
+    if (fd < 0 || bind(fd, &name.any, length) || listen(fd, backlog) ||
+        getsockname(fd, &name.any, &length))
+        return system_error(rank, fd, "listen on", endpoint->address);
+    endpoint->port = ntohs(name.any.sa_family == AF_INET ? name.v4.sin_port
+                                                         : name.v6.sin6_port);
+    *fd_out = fd;
+    return RG_OK;
+}
+
+int rg_socket_listen_unix(int rank, struct rg_endpoint *endpoint, int backlog,
+                          int *fd_out)
+{
+    uint64_t random;
+    union name name;
+    socklen_t length;
+    int fd;
+
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return system_error(rank, -1, "read", "random bytes");
+    snprintf(endpoint->unix_name, sizeof(endpoint->unix_name),
+             "regroup-%016llx", (unsigned long long)random);
+    length = unix_name(endpoint, &name);
+    fd = socket(AF_UNIX, SOCKET_TYPE, 0);
+    if (fd < 0 || bind(fd, &name.any, length) || listen(fd, backlog))
+        return system_error(rank, fd, "listen on", endpoint->unix_name);
+    *fd_out = fd;
+    return RG_OK;
+}
+
+/* Control messages are small and waited for: no delay to fill segments. */
+static void set_no_delay(int fd)
+{
+    int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+int rg_socket_accept(int listen_fd)
+{
+    union name name;
+    socklen_t length = sizeof(name);
+    int fd =
+        accept4(listen_fd, &name.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0 && name.any.sa_family != AF_UNIX)
+        set_no_delay(fd);
+    return fd;
+}
+
+/* ---- connecting --------------------------------------------------------- */
+
+/* Waits until the socket is writable; its error in errno; -1: failed. */
+static int wait_connected(int fd, uint64_t deadline_ns)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLOUT};
+    socklen_t length = sizeof(errno);
+    int error = 0;
+    int ready;
+
+    do {
+        uint64_t now = rg_clock_ns();
+        uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+
+        ready = poll(&poller, 1, (int)((left + NS_PER_MS - 1) / NS_PER_MS));
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0)
+        error = ETIMEDOUT;
+    else if (ready < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length))
+        error = errno;
+    errno = error;
+    return error ? -1 : 0;
+}
+
+static int connect_to(int rank, union name *name, socklen_t length,
+                      const char *where, uint64_t deadline_ns, int *fd_out)
+{
+    int fd = socket(name->any.sa_family, SOCKET_TYPE, 0);
+    int failed = fd < 0;
+
+    while (!failed && connect(fd, &name->any, length)) {
+        if (errno == EINPROGRESS) {
+            failed = wait_connected(fd, deadline_ns) < 0;
+            break;
+        }
+        /* A UNIX listener whose queue is full says EAGAIN: come again. */
+        failed = errno != EAGAIN || rg_clock_ns() >= deadline_ns;
+        if (!failed)
+            rg_clock_sleep_ns(NS_PER_MS);
+    }
+    if (failed) {
+        int late = errno == EAGAIN || errno == ETIMEDOUT;
+
+        system_error(rank, fd, "connect to", where);
+        return late ? RG_ETIMEDOUT : RG_ESYSTEM;
+    }
+    *fd_out = fd;
+    return RG_OK;
+}
+
+int rg_socket_connect_tcp(int rank, const struct rg_endpoint *endpoint,
+                          uint64_t deadline_ns, int *fd_out)
+{
+    union name name;
+    socklen_t length = tcp_name(endpoint, &name);
+    int rc =
+        connect_to(rank, &name, length, endpoint->address, deadline_ns, fd_out);
+
+    if (!rc)
+        set_no_delay(*fd_out);
+    return rc;
+}
+
+int rg_socket_connect_unix(int rank, const struct rg_endpoint *endpoint,
+                           uint64_t deadline_ns, int *fd_out)
+{
+    union name name;
+    socklen_t length = unix_name(endpoint, &name);
+
+    return connect_to(rank, &name, length, endpoint->unix_name, deadline_ns,
+                      fd_out);
+}

@@ -1,0 +1,35 @@
+/*
+ * The socket calls of the driver. All sockets are non-blocking, close-on-exec
+ * streams. Functions return RG_OK or a logged RG_ESYSTEM, RG_ETIMEDOUT.
+ */
+#ifndef RG_CONTROL_DRIVER_SOCKET_H
+#define RG_CONTROL_DRIVER_SOCKET_H
+
+#include <stdint.h>
+
+#include "runtime/control/message.h"
+
+/*
+ * The numeric address other processes reach this one at: RG_CONTROL_HOST (a
+ * name or an address) if set, else loopback when `local`, else the first
+ * interface that is up. `rank` is for the log.
+ */
+int rg_socket_own_address(int rank, int local, char address[RG_ADDRESS_BYTES]);
+
+/* Listens at endpoint->address on a free port, stored in endpoint->port. */
+int rg_socket_listen_tcp(int rank, struct rg_endpoint *endpoint, int backlog,
+                         int *fd_out);
+/* Makes up an abstract name, stored in endpoint->unix_name, and listens. */
+int rg_socket_listen_unix(int rank, struct rg_endpoint *endpoint, int backlog,
+                          int *fd_out);
+
+/* Connects by `deadline_ns` (rg_clock_ns). */
+int rg_socket_connect_tcp(int rank, const struct rg_endpoint *endpoint,
+                          uint64_t deadline_ns, int *fd_out);
+int rg_socket_connect_unix(int rank, const struct rg_endpoint *endpoint,
+                           uint64_t deadline_ns, int *fd_out);
+
+/* The next waiting connection, or -1. */
+int rg_socket_accept(int listen_fd);
+
+#endif
