@@ -18,6 +18,11 @@ rg_unit_tests += runtime/control/test/test_wire
 runtime_control_test_test_wire_SOURCES = runtime/control/test/test_wire.c
 runtime_control_test_test_wire_LDADD = $(rg_control_test_libs)
 
+rg_unit_tests += runtime/control/test/test_machines
+runtime_control_test_test_machines_SOURCES = \
+	runtime/control/test/test_machines.c
+runtime_control_test_test_machines_LDADD = $(rg_control_test_libs)
+
 rg_unit_tests += runtime/control/test/test_driver
 runtime_control_test_test_driver_SOURCES = runtime/control/test/test_driver.c
 runtime_control_test_test_driver_LDADD = $(rg_control_test_libs)

@@ -1,4 +1,6 @@
 /* Drivers of four ranks as threads of one process, over real sockets. */
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +16,7 @@
 #include <cmocka.h>
 
 #include "runtime/control/driver.h"
+#include "runtime/control/driver_socket.h"
 #include "runtime/control/message.h"
 #include "runtime/control/wire.h"
 #include "runtime/core/clock.h"
@@ -27,8 +30,10 @@ struct rank;
 struct job {
     pthread_barrier_t barrier;
     unsigned char *blocks;
+    struct rg_endpoint endpoint; /* of rank 0, overheard by rank 1 */
     const char *hosts[RANKS];
     int (*body)(struct rank *self, struct rg_driver *driver);
+    int create_status[RANKS];
     int failed_line[RANKS]; /* 0: the rank's body went well */
 };
 
@@ -37,6 +42,18 @@ struct rank {
     int rank;
     pthread_t thread;
 };
+
+static void overhear(struct job *job, const unsigned char *block)
+{
+    struct rg_message *message;
+    size_t bytes;
+
+    if (rg_wire_length(block, RG_WIRE_MAX, &bytes) == RG_OK &&
+        rg_wire_decode(block + RG_WIRE_PREFIX, bytes, &message) == RG_OK) {
+        job->endpoint = message->endpoint;
+        rg_message_unref(message);
+    }
+}
 
 static int exchange(void *arg, const void *in, void *out, size_t bytes)
 {
@@ -49,6 +66,8 @@ static int exchange(void *arg, const void *in, void *out, size_t bytes)
     memcpy(job->blocks + (size_t)self->rank * bytes, in, bytes);
     pthread_barrier_wait(&job->barrier);
     memcpy(out, job->blocks, RANKS * bytes);
+    if (self->rank == 1)
+        overhear(job, out);
     if (pthread_barrier_wait(&job->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
         free(job->blocks);
     return RG_OK;
@@ -76,29 +95,37 @@ static void *rank_main(void *arg)
     struct rg_driver *driver = NULL;
 
     job->failed_line[self->rank] = __LINE__;
-    if (rg_settings_load(&settings) == RG_OK &&
-        rg_driver_create(&config, &driver) == RG_OK)
+    if (rg_settings_load(&settings) != RG_OK)
+        return NULL;
+    job->create_status[self->rank] = rg_driver_create(&config, &driver);
+    if (!job->create_status[self->rank])
         job->failed_line[self->rank] = job->body(self, driver);
     rg_driver_destroy(driver);
     return NULL;
+}
+
+static void run_ranks(struct job *job, const char *last_host)
+{
+    struct rank ranks[RANKS];
+
+    pthread_barrier_init(&job->barrier, NULL, RANKS);
+    for (int i = 0; i < RANKS; i++) {
+        job->hosts[i] = i == RANKS - 1 ? last_host : "host-a";
+        ranks[i] = (struct rank){.job = job, .rank = i};
+        assert_int_equal(
+            pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+    pthread_barrier_destroy(&job->barrier);
 }
 
 static void run_job(const char *last_host,
                     int (*body)(struct rank *self, struct rg_driver *driver))
 {
     struct job job = {.body = body};
-    struct rank ranks[RANKS];
 
-    pthread_barrier_init(&job.barrier, NULL, RANKS);
-    for (int i = 0; i < RANKS; i++) {
-        job.hosts[i] = i == RANKS - 1 ? last_host : "host-a";
-        ranks[i] = (struct rank){.job = &job, .rank = i};
-        assert_int_equal(
-            pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
-    }
-    for (int i = 0; i < RANKS; i++)
-        pthread_join(ranks[i].thread, NULL);
-    pthread_barrier_destroy(&job.barrier);
+    run_ranks(&job, last_host);
     for (int i = 0; i < RANKS; i++)
         if (job.failed_line[i])
             fail_msg("rank %d: check of line %d", i, job.failed_line[i]);
@@ -312,6 +339,63 @@ static int body_leaver(struct rank *self, struct rg_driver *driver)
     return 0;
 }
 
+/* Whether the other side closes a connection on which this is said. */
+static int is_refused(int fd, const void *bytes, size_t count)
+{
+    struct timeval patience = {.tv_sec = WAIT_MS / 1000};
+    char byte;
+    int refused;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    fcntl(fd, F_SETFL, 0);
+    refused = send(fd, bytes, count, MSG_NOSIGNAL) == (ssize_t)count &&
+              recv(fd, &byte, 1, 0) <= 0 && errno != EAGAIN;
+    close(fd);
+    return refused;
+}
+
+static int hello_refused(const struct job *job, int over_unix,
+                         enum rg_message_kind kind, int world_rank)
+{
+    struct rg_message *hello = rg_message_create(kind, 0);
+    uint64_t deadline = rg_clock_ns() + WAIT_MS * 1000000ull;
+    unsigned char *frame = NULL;
+    size_t bytes = 0;
+    int fd = -1;
+    int refused;
+
+    hello->world_rank = world_rank;
+    rg_message_set_data(hello, "not the secret!!", RG_SECRET_BYTES);
+    rg_wire_encode(hello, &frame, &bytes);
+    if (over_unix)
+        rg_socket_connect_unix(1, &job->endpoint, deadline, &fd);
+    else
+        rg_socket_connect_tcp(1, &job->endpoint, deadline, &fd);
+    refused = fd >= 0 && is_refused(fd, frame, bytes);
+    free(frame);
+    rg_message_unref(hello);
+    return refused;
+}
+
+/* Strangers are turned away, and the job does not notice. */
+static int body_strangers(struct rank *self, struct rg_driver *driver)
+{
+    static const unsigned char huge[] = {0xff, 0xff, 0xff, 0x7f};
+    uint64_t deadline = rg_clock_ns() + WAIT_MS * 1000000ull;
+    int fd;
+
+    if (self->rank == 1) {
+        CHECK(hello_refused(self->job, 0, RG_MSG_HELLO, 3));
+        CHECK(hello_refused(self->job, 0, RG_MSG_HELLO, -1));
+        CHECK(hello_refused(self->job, 1, RG_MSG_HELLO, 2));
+        CHECK(hello_refused(self->job, 0, RG_MSG_LEAVE, 0));
+        CHECK(hello_refused(self->job, 1, RG_MSG_OFFER, 0));
+        CHECK(!rg_socket_connect_tcp(1, &self->job->endpoint, deadline, &fd));
+        CHECK(is_refused(fd, huge, sizeof(huge)));
+    }
+    return start(driver, self->rank);
+}
+
 /* ---- tests ----------------------------------------------------------------
  */
 
@@ -351,6 +435,25 @@ static void a_gather_ends_when_a_member_leaves(void **state)
     run_job("host-a", body_leaver);
 }
 
+static void strangers_are_refused(void **state)
+{
+    (void)state;
+    run_job("host-a", body_strangers);
+}
+
+/* Nobody is left waiting for a rank that could not listen. */
+static void a_bad_address_fails_every_rank(void **state)
+{
+    struct job job = {0};
+
+    (void)state;
+    setenv("RG_CONTROL_HOST", "192.0.2.1", 1);
+    run_ranks(&job, "host-a");
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(job.create_status[i], RG_ESYSTEM);
+    setenv("RG_CONTROL_HOST", "127.0.0.1", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +463,8 @@ int main(void)
         cmocka_unit_test(inconsistent_joins_fail_everywhere),
         cmocka_unit_test(descriptors_reach_ranks_of_the_same_host),
         cmocka_unit_test(a_gather_ends_when_a_member_leaves),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(a_bad_address_fails_every_rank),
     };
 
     /* Ranks of two host ids are still one machine here. */
