@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "algos/algos.h"
-#include "bench/options.h"
+#include "bench/flags.h"
 #include "harness/measure.h"
 #include "harness/peer.h"
 #include "harness/report.h"
@@ -47,6 +47,24 @@ struct sweep {
     int done;
     double begin_us;
 };
+
+static void say_progress(void *arg, const struct rg_case *what, int samples)
+{
+    struct sweep *sweep = arg;
+    const double spent = (rg_stats_clock_us() - sweep->begin_us) * 1e-6;
+    char text[160], size[32], rest[32] = "";
+
+    if (sweep->done > 0)
+        snprintf(rest, sizeof rest, ", about %.0f s left",
+                 spent / sweep->done * (sweep->cases - sweep->done));
+    rg_options_size_text(what->count * rg_dtype_size(what->dtype), size,
+                         sizeof size);
+    snprintf(text, sizeof text, "%d of %d: %s %s %s %s, %d samples%s",
+             sweep->done + 1, sweep->cases, size, rg_dtype_name(what->dtype),
+             rg_op_name(what->op), what->inplace ? "in place" : "out of place",
+             samples, rest);
+    rg_report_progress(sweep->report, text);
+}
 
 /* ---- set-up ------------------------------------------------------------- */
 
@@ -223,24 +241,6 @@ static void judge(struct sweep *sweep, const struct rg_row *row)
         rg_verdict_fail(&sweep->verdict, RG_EXIT_GATE);
     else
         rg_verdict_pass(&sweep->verdict);
-}
-
-static void say_progress(void *arg, const struct rg_case *what, int samples)
-{
-    struct sweep *sweep = arg;
-    const double spent = (rg_stats_clock_us() - sweep->begin_us) * 1e-6;
-    char text[160], size[32], rest[32] = "";
-
-    if (sweep->done > 0)
-        snprintf(rest, sizeof rest, ", about %.0f s left",
-                 spent / sweep->done * (sweep->cases - sweep->done));
-    rg_options_size_text(what->count * rg_dtype_size(what->dtype), size,
-                         sizeof size);
-    snprintf(text, sizeof text, "%d of %d: %s %s %s %s, %d samples%s",
-             sweep->done + 1, sweep->cases, size, rg_dtype_name(what->dtype),
-             rg_op_name(what->op), what->inplace ? "in place" : "out of place",
-             samples, rest);
-    rg_report_progress(sweep->report, text);
 }
 
 static int measure_one(struct sweep *sweep, const struct rg_case *what,

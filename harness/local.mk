@@ -33,3 +33,24 @@ harness/datagen_dev.o: harness/datagen_dev.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(RG_DEV_CC) -c -o $@ $<
 harness/datagen_dev.cu.o: harness/datagen_dev.c
 	$(rg_v_nvcc)$(MKDIR_P) $(@D) && $(RG_DEV_NVCC) -c -o $@ $<
+
+rg_unit_tests += \
+	harness/test/test_datagen harness/test/test_figures \
+	harness/test/test_measure harness/test/test_options
+RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
+	$(CUDA_LIBS) $(HWLOC_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm -lpthread
+# Stands in for the runtime in whatever a test does not bring itself.
+RG_FAKE_RUNTIME = harness/test/fake_runtime.c harness/test/fake_runtime.h
+
+harness_test_test_datagen_SOURCES = harness/test/test_datagen.c
+harness_test_test_datagen_LDADD = $(RG_DATAGEN_OBJECTS) $(CUDA_LIBS) \
+	$(CMOCKA_LIBS) -lpthread
+harness_test_test_figures_SOURCES = harness/test/test_figures.c \
+	$(RG_FAKE_RUNTIME)
+harness_test_test_figures_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_measure_SOURCES = harness/test/test_measure.c \
+	$(RG_FAKE_RUNTIME)
+harness_test_test_measure_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_options_SOURCES = harness/test/test_options.c \
+	$(RG_FAKE_RUNTIME)
+harness_test_test_options_LDADD = $(RG_HARNESS_TEST_LDADD)

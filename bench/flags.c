@@ -1,4 +1,4 @@
-#include "bench/options.h"
+#include "bench/flags.h"
 
 #include <string.h>
 

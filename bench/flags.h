@@ -2,8 +2,8 @@
  * The flags of the <collective>_perf programs; names as in nccl-tests where
  * that has them.
  */
-#ifndef RG_BENCH_OPTIONS_H
-#define RG_BENCH_OPTIONS_H
+#ifndef RG_BENCH_FLAGS_H
+#define RG_BENCH_FLAGS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,196 @@
+/* Measuring, over ranks that are threads and a stand-in for the runtime. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "harness/launch.h"
+#include "harness/measure.h"
+#include "harness/test/fake_runtime.h"
+
+/* What a rank is to do, and what it found. */
+struct trial {
+    struct rg_case what;
+    int graph;
+    int check_every;
+    enum rg_cache cache;
+    int latency;
+    int spoiled_rank; /* -1: none */
+    long spoiled_index;
+    struct rg_result results[4];
+    struct rg_case_report reports[4];
+    int status[4];
+};
+
+struct rank {
+    struct rg_context *context;
+    struct rg_comm *comm;
+    struct rg_stream *stream;
+};
+
+static int all_reduce(void *arg, const void *send, void *recv, size_t count,
+                      enum rg_dtype dtype, enum rg_op op)
+{
+    struct rank *rank = arg;
+
+    return rg_all_reduce(send, recv, count, dtype, op, rank->comm,
+                         rank->stream);
+}
+
+static int no_i8(void *arg, enum rg_dtype dtype, enum rg_op op)
+{
+    (void)arg;
+    (void)op;
+    return dtype != RG_i8;
+}
+
+static struct rg_measure_config config_of(const struct trial *trial,
+                                          const struct rg_job *job,
+                                          const struct rank *rank)
+{
+    return (struct rg_measure_config){
+        .context = rank->context,
+        .comm = rank->comm,
+        .device = RG_DEVICE_EMU,
+        .rank = job->rank,
+        .nranks = job->size,
+        .warmup = 1,
+        .graph = trial->graph,
+        .check_every = trial->check_every,
+        .latency = trial->latency,
+        .merge = RG_MERGE_MAX,
+        .cache = trial->cache,
+        .cold_bytes = 1 << 20,
+        .memory_bytes = 4 << 20,
+        .largest_bytes = 1 << 20,
+        .stop = {0, 1, 30, 1e9},
+    };
+}
+
+static int run_case(struct trial *trial, const struct rg_job *job,
+                    struct rank *rank)
+{
+    const struct rg_measure_config config = config_of(trial, job, rank);
+    const struct rg_subject subjects[2] = {
+        {"own", rank->stream, NULL, all_reduce, rank},
+        {"peer", rank->stream, no_i8, all_reduce, rank}};
+    struct rg_result results[2];
+    struct rg_measure *measure;
+    int status = rg_measure_create(&config, &measure);
+
+    if (status != RG_OK)
+        return status;
+    if (job->rank == trial->spoiled_rank)
+        fake_spoil(rank->context, trial->spoiled_index);
+    status = rg_measure_case(measure, &trial->what, subjects, 2, results,
+                             &trial->reports[job->rank]);
+    trial->results[job->rank] = results[1];
+    rg_measure_destroy(measure);
+    return status;
+}
+
+static int rank_main(const struct rg_job *job, void *arg)
+{
+    struct trial *trial = arg;
+    struct rg_context_config config;
+    struct rank rank;
+
+    if (rg_job_context_config(job, RG_DEVICE_EMU, &config) != RG_OK ||
+        rg_context_create(&config, &rank.context) != RG_OK)
+        return 1;
+    rg_comm_create(rank.context, &rank.comm);
+    rg_stream_create(rank.context, &rank.stream);
+    trial->status[job->rank] = run_case(trial, job, &rank);
+    rg_stream_destroy(rank.stream);
+    rg_context_destroy(rank.context);
+    return rg_job_agree(job, job->rank) == job->size - 1 ? 0 : 1;
+}
+
+static void run_trial(struct trial *trial)
+{
+    const struct rg_launch_options launch = {RG_LAUNCH_LOCAL, 3};
+
+    assert_int_equal(rg_job_run(&launch, rank_main, trial), 0);
+    for (int r = 0; r < 3; r++)
+        assert_int_equal(trial->status[r], RG_OK);
+}
+
+static void right_results_pass(void **state)
+{
+    (void)state;
+    for (int graph = 0; graph <= 3; graph += 3)
+        for (int inplace = 0; inplace <= 1; inplace++)
+            for (int cache = RG_CACHE_COLD; cache <= RG_CACHE_HOT; cache++) {
+                struct trial trial = {.what = {1001, RG_f16, RG_sum, inplace},
+                                      .graph = graph,
+                                      .check_every = 1,
+                                      .cache = (enum rg_cache)cache,
+                                      .latency = inplace,
+                                      .spoiled_rank = -1};
+
+                run_trial(&trial);
+                assert_int_equal(trial.reports[1].wrong, 0);
+                assert_true(trial.results[2].time.n >= 30);
+                assert_string_equal(trial.reports[0].run.algorithm, "fake");
+            }
+}
+
+/* More invocations in a graph than memory keeps outputs of. */
+static void memory_is_bounded(void **state)
+{
+    struct trial trial = {.what = {1 << 18, RG_f32, RG_sum, 1},
+                          .graph = 8,
+                          .check_every = 1,
+                          .cache = RG_CACHE_COLD,
+                          .spoiled_rank = -1};
+
+    (void)state;
+    run_trial(&trial);
+    assert_int_equal(trial.reports[0].wrong, -1);
+    trial.what.inplace = 0;
+    run_trial(&trial);
+    assert_int_equal(trial.reports[0].wrong, 0);
+}
+
+static void wrong_results_are_seen_by_all(void **state)
+{
+    struct trial trial = {.what = {77, RG_i32, RG_max, 0},
+                          .check_every = 1,
+                          .spoiled_rank = 2,
+                          .spoiled_index = 13};
+
+    (void)state;
+    run_trial(&trial);
+    assert_true(trial.reports[0].wrong > 0);
+    assert_int_equal(trial.reports[0].wrong, trial.reports[2].wrong);
+    assert_int_equal(trial.reports[0].finding.wrong, 0);
+    assert_int_equal(trial.reports[2].finding.index, 13);
+    assert_int_equal(trial.reports[2].finding.expected,
+                     trial.reports[2].finding.got ^ 1);
+}
+
+static void what_a_peer_lacks_is_left_out(void **state)
+{
+    struct trial trial = {.what = {5, RG_i8, RG_sum, 0}, .spoiled_rank = -1};
+
+    (void)state;
+    run_trial(&trial);
+    assert_int_equal(trial.results[0].time.n, 0);
+    assert_int_equal(trial.reports[0].wrong, -1);
+    trial.what.count = 0;
+    trial.what.dtype = RG_i16;
+    run_trial(&trial);
+    assert_true(trial.results[0].time.n >= 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_results_pass),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(wrong_results_are_seen_by_all),
+        cmocka_unit_test(what_a_peer_lacks_is_left_out)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
