@@ -34,7 +34,7 @@ static int allgather(void *arg, const void *in, void *out, size_t bytes)
 
     group->inputs[self->job.rank] = in;
     pthread_barrier_wait(&group->barrier);
-    for (int r = 0; r < group->size; r++)
+    for (int r = 0; bytes > 0 && r < group->size; r++)
         memcpy((char *)out + (size_t)r * bytes, group->inputs[r], bytes);
     pthread_barrier_wait(&group->barrier);
     return RG_OK;

@@ -614,7 +614,8 @@ static int report_case(const struct run *run, struct rg_case_report *report_out)
     report_out->wrong = run->plan.checked ? 0 : -1;
     if (status == RG_OK)
         status = rg_checker_read(m->checker, &report_out->finding);
-    if (status == RG_OK)
+    /* Nothing ran for count 0: the last run is the aligning one. */
+    if (status == RG_OK && run->what->count > 0)
         status = rg_comm_last_run(m->config.comm, &report_out->run);
     mine = report_out->finding.wrong + report_out->finding.guards;
     if (status == RG_OK)

@@ -26,7 +26,8 @@ static int find_places(struct rg_session *session,
                        const struct rg_session_config *config)
 {
     struct rg_place place;
-    int status = rg_topo_create(&session->topo);
+    int status =
+        rg_topo_create(config->device == RG_DEVICE_CUDA, &session->topo);
 
     if (status == RG_OK)
         status = rg_context_device_info(session->context, &session->info);

@@ -13,7 +13,7 @@ struct rg_topo {
     hwloc_topology_t hwloc;
 };
 
-int rg_topo_create(struct rg_topo **topo_out)
+int rg_topo_create(int with_devices, struct rg_topo **topo_out)
 {
     struct rg_topo *topo = calloc(1, sizeof *topo);
 
@@ -21,8 +21,9 @@ int rg_topo_create(struct rg_topo **topo_out)
         return RG_ENOMEM;
     if (hwloc_topology_init(&topo->hwloc) != 0)
         goto error;
-    hwloc_topology_set_io_types_filter(topo->hwloc,
-                                       HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    if (with_devices)
+        hwloc_topology_set_io_types_filter(topo->hwloc,
+                                           HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     if (hwloc_topology_load(topo->hwloc) != 0)
         goto error;
     *topo_out = topo;

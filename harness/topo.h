@@ -11,8 +11,12 @@
 #include "runtime/regroup.h"
 
 struct rg_topo;
-int rg_topo_create(struct rg_topo **topo_out); /* RG_OK or RG_ESYSTEM */
-void rg_topo_destroy(struct rg_topo *topo);    /* accepts null */
+/*
+ * with_devices: also finds where PCI devices sit, which takes longer. RG_OK or
+ * RG_ESYSTEM.
+ */
+int rg_topo_create(int with_devices, struct rg_topo **topo_out);
+void rg_topo_destroy(struct rg_topo *topo); /* accepts null */
 
 /* Bytes of the last-level cache; a guess of 32 MiB where it is unknown. */
 size_t rg_topo_cache_bytes(const struct rg_topo *topo);
