@@ -1,7 +1,16 @@
 /* Where the all-reduce entries of every type and device are found. */
 #include <config.h>
 
+#include <stddef.h>
+
 #include "algos/all_reduce/all_reduce.h"
+
+/* Kernels exist only in a build with the CUDA device. */
+#ifdef HAVE_CUDA
+#define RG_CUDA_ENTRY(symbol) symbol
+#else
+#define RG_CUDA_ENTRY(symbol) NULL
+#endif
 
 #define RG_X(name, bytes)                                                      \
     extern const rg_emu_entry rg_all_reduce_emu_##name[RG_OP_COUNT];           \
@@ -9,13 +18,9 @@
 RG_DTYPE_LIST(RG_X)
 #undef RG_X
 
-const struct rg_entries rg_all_reduce_entries = {
 #define RG_X(name, bytes) rg_all_reduce_emu_##name,
-    {RG_DTYPE_LIST(RG_X)},
+#define RG_Y(name, bytes) RG_CUDA_ENTRY(rg_all_reduce_cuda_##name),
+const struct rg_entries rg_all_reduce_entries = {{RG_DTYPE_LIST(RG_X)},
+                                                 {RG_DTYPE_LIST(RG_Y)}};
 #undef RG_X
-#ifdef HAVE_CUDA
-#define RG_X(name, bytes) rg_all_reduce_cuda_##name,
-    {RG_DTYPE_LIST(RG_X)},
-#undef RG_X
-#endif
-};
+#undef RG_Y

@@ -5,8 +5,7 @@
 
 #include "runtime/exec/device.h"
 
-const struct rg_device_ops *const rg_device_backends[] = {&rg_device_emu,
-#ifdef HAVE_CUDA
-                                                          &rg_device_cuda,
-#endif
-                                                          NULL};
+#define RG_X(name) &rg_device_##name,
+const struct rg_device_ops *const rg_device_backends[] = {
+    RG_BUILT_DEVICE_LIST(RG_X) NULL};
+#undef RG_X

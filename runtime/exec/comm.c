@@ -70,7 +70,7 @@ static int block_init(struct rg_comm *comm)
         dev.plan[i] =
             (struct rg_plan *)(void *)(block + block_plan_offset(capacity, i));
     comm->dev = (struct rg_comm_dev *)(void *)block;
-    return context->ops->memory.copy(context->device, block, &dev, sizeof dev);
+    return context->ops->memory->copy(context->device, block, &dev, sizeof dev);
 }
 
 static int comm_allocate(struct rg_comm *comm)
@@ -258,8 +258,8 @@ static int plan_publish(struct rg_comm *comm, const struct rg_view *view,
     struct rg_hot_line hot;
     int status;
 
-    status =
-        context->ops->memory.copy(context->device, &hot, &dev->hot, sizeof hot);
+    status = context->ops->memory->copy(context->device, &hot, &dev->hot,
+                                        sizeof hot);
     if (status)
         return status;
     rg_plan_excerpt(&comm->layout, comm->plan, context->service->region,
@@ -268,11 +268,11 @@ static int plan_publish(struct rg_comm *comm, const struct rg_view *view,
     hot.packet_cursor = view->first_seq - 1;
     hot.control = (index ? RG_CONTROL_PLAN : 0) | (ended & RG_CONTROL_SEQ_MASK)
                                                       << RG_CONTROL_SEQ_SHIFT;
-    status = context->ops->memory.copy(context->device, plan, comm->plan,
-                                       rg_plan_bytes(view->capacity));
+    status = context->ops->memory->copy(context->device, plan, comm->plan,
+                                        rg_plan_bytes(view->capacity));
     if (status == RG_OK)
-        status = context->ops->memory.copy(context->device, &dev->hot, &hot,
-                                           sizeof hot);
+        status = context->ops->memory->copy(context->device, &dev->hot, &hot,
+                                            sizeof hot);
     if (status == RG_OK)
         comm->plan_index = index;
     return status;
@@ -288,9 +288,9 @@ static uint64_t workspace_of(const struct rg_comm *comm,
 
 static int comm_completed(struct rg_comm *comm, uint64_t *seq_out)
 {
-    return comm->context->ops->memory.copy(comm->context->device, seq_out,
-                                           &comm->dev->hot.completed,
-                                           sizeof *seq_out);
+    return comm->context->ops->memory->copy(comm->context->device, seq_out,
+                                            &comm->dev->hot.completed,
+                                            sizeof *seq_out);
 }
 
 int rg_comm_apply(struct rg_comm *comm, struct rg_view *view)
@@ -341,7 +341,7 @@ static int change_prepare(struct rg_comm *comm,
     if (comm->view) {
         status = comm_completed(comm, &completed);
         if (status == RG_OK)
-            status = context->ops->memory.copy(
+            status = context->ops->memory->copy(
                 context->device, &comm->dev->hot.control, &held, sizeof held);
         if (status == RG_OK)
             status = context->ops->set(context->device,
@@ -571,8 +571,8 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
     int status = comm->last ? rg_stream_synchronize(comm->last) : RG_OK;
 
     if (status == RG_OK)
-        status = context->ops->memory.copy(context->device, &hot,
-                                           &comm->dev->hot, sizeof hot);
+        status = context->ops->memory->copy(context->device, &hot,
+                                            &comm->dev->hot, sizeof hot);
     if (status)
         return status;
     memset(info_out, 0, sizeof *info_out);
@@ -633,8 +633,8 @@ int rg_comm_describe(struct rg_comm *comm, char *text, size_t bytes)
     struct rg_hot_line hot;
     char peers[256], group[256] = "";
     uint64_t claimed;
-    int status = context->ops->memory.copy(context->device, &hot,
-                                           &comm->dev->hot, sizeof hot);
+    int status = context->ops->memory->copy(context->device, &hot,
+                                            &comm->dev->hot, sizeof hot);
 
     if (status)
         return status;

@@ -140,7 +140,7 @@ static int context_open_device(struct rg_context *context)
         .max_teams = context->config.emu_max_teams,
         .host_id = context->host_id,
         .algos = context->config.algos};
-    struct rg_memory memory = {&context->ops->memory, NULL};
+    struct rg_memory memory = {context->ops->memory, NULL};
     int status = context->ops->open(&config, &context->device);
 
     if (status)
@@ -249,7 +249,7 @@ void rg_free(struct rg_context *context, void *pointer)
 int rg_memcpy(struct rg_context *context, void *dst, const void *src,
               size_t bytes)
 {
-    return context->ops->memory.copy(context->device, dst, src, bytes);
+    return context->ops->memory->copy(context->device, dst, src, bytes);
 }
 
 int rg_memset(struct rg_context *context, void *dst, int byte, size_t bytes)

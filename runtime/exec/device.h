@@ -36,7 +36,7 @@ struct rg_device_ops {
     int (*open)(const struct rg_device_config *config, void **device_out);
     void (*close)(void *device);
     int (*info)(void *device, struct rg_device_info *info_out);
-    struct rg_memory_ops memory;
+    const struct rg_memory_ops *memory;
 
     int (*alloc)(void *device, size_t bytes, void **pointer_out);
     void (*free)(void *device, void *pointer);

@@ -232,19 +232,22 @@ static int emu_kernel(void *stream, const struct rg_kernel *kernel, int teams,
     return emu_stream_post(stream, &work);
 }
 
+static const struct rg_memory_ops emu_memory = {
+    .region_create = emu_region_create,
+    .region_destroy = emu_region_destroy,
+    .region_map = emu_region_map,
+    .region_unmap = emu_region_unmap,
+    .needs_fd = emu_needs_fd,
+    .copy = emu_copy,
+    .process = emu_process};
+
 const struct rg_device_ops rg_device_emu = {
     .kind = RG_DEVICE_EMU,
     .count = emu_count,
     .open = emu_open,
     .close = emu_close,
     .info = emu_info,
-    .memory = {.region_create = emu_region_create,
-               .region_destroy = emu_region_destroy,
-               .region_map = emu_region_map,
-               .region_unmap = emu_region_unmap,
-               .needs_fd = emu_needs_fd,
-               .copy = emu_copy,
-               .process = emu_process},
+    .memory = &emu_memory,
     .alloc = emu_alloc,
     .free = emu_free,
     .set = emu_set,

@@ -1,0 +1,281 @@
+/* The CUDA device's table: description, geometry, launches. */
+#include "runtime/exec/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/core/log.h"
+
+enum {
+    CUDA_SMALL_UNIT_BYTES = 8,
+    CUDA_WARP = 32,
+    CUDA_SMALL_THREADS = 1024,
+    CUDA_PACKET_THREADS = 256,
+    CUDA_LARGE_THREADS = 512,
+    CUDA_MAX_TEAMS = 2 * RG_MAX_CHANNELS
+};
+
+int cuda_check(const struct cuda_device *device, cudaError_t error,
+               const char *what)
+{
+    if (error == cudaSuccess)
+        return RG_OK;
+    rg_log(RG_LOG_ERROR, device->config.world_rank, "%s failed: %s", what,
+           cudaGetErrorString(error));
+    return error == cudaErrorMemoryAllocation ? RG_ENOMEM : RG_ESYSTEM;
+}
+
+static int cuda_count(void)
+{
+    int count = 0;
+
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+/*
+ * Loads every kernel now: a lazy load while another rank's kernel waits on
+ * this device could never end.
+ */
+static int preload(struct cuda_device *device)
+{
+    const struct rg_algo *const *algos = device->config.algos;
+    struct cudaFuncAttributes attributes;
+    cudaError_t error = cudaSuccess;
+
+    for (int i = 0; algos[i]; i++)
+        for (int t = 0; t < RG_DTYPE_COUNT; t++) {
+            const struct rg_cuda_entry *entry = algos[i]->entries->cuda[t];
+
+            for (int o = 0; entry && o < RG_OP_COUNT; o++) {
+                error = cudaFuncGetAttributes(&attributes, entry[o].small);
+                if (error == cudaSuccess)
+                    error = cudaFuncGetAttributes(&attributes, entry[o].large);
+                if (error != cudaSuccess)
+                    return cuda_check(device, error, "loading a kernel");
+            }
+        }
+    return RG_OK;
+}
+
+static void cuda_close(void *opaque)
+{
+    struct cuda_device *device = opaque;
+
+    if (device->copies)
+        cudaStreamDestroy(device->copies);
+    free(device);
+}
+
+static int open_device(struct cuda_device *device)
+{
+    const int ordinal = device->config.ordinal;
+    int status;
+
+    if (ordinal < 0 || ordinal >= cuda_count()) {
+        rg_log(RG_LOG_ERROR, device->config.world_rank,
+               "there is no CUDA device %d here", ordinal);
+        return RG_ENODEV;
+    }
+    status = cuda_check(device, cudaSetDevice(ordinal), "cudaSetDevice");
+    if (status == RG_OK)
+        status = cuda_check(
+            device,
+            cudaDeviceGetAttribute(&device->multiprocessors,
+                                   cudaDevAttrMultiProcessorCount, ordinal),
+            "cudaDeviceGetAttribute");
+    if (status == RG_OK)
+        status = cuda_check(
+            device,
+            cudaStreamCreateWithFlags(&device->copies, cudaStreamNonBlocking),
+            "cudaStreamCreateWithFlags");
+    if (status == RG_OK)
+        status = cuda_driver_load(device);
+    return status ? status : preload(device);
+}
+
+static int cuda_open(const struct rg_device_config *config, void **device_out)
+{
+    struct cuda_device *device = calloc(1, sizeof *device);
+    int status;
+
+    if (!device)
+        return RG_ENOMEM;
+    /* Read by the driver when it starts; a user's own value stays. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    device->config = *config;
+    device->process = (uint64_t)getpid();
+    snprintf(device->host_id, sizeof device->host_id, "%s", config->host_id);
+    status = open_device(device);
+    if (status) {
+        cuda_close(device);
+        return status;
+    }
+    *device_out = device;
+    return RG_OK;
+}
+
+/* CUDA's own spelling, as nvidia-smi prints it. */
+static void uuid_text(const cudaUUID_t *uuid, char *text, size_t bytes)
+{
+    const unsigned char *b = (const unsigned char *)uuid->bytes;
+
+    snprintf(text, bytes,
+             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+             "%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
+             b[11], b[12], b[13], b[14], b[15]);
+}
+
+static int cuda_info(void *opaque, struct rg_device_info *info_out)
+{
+    struct cuda_device *device = opaque;
+    struct cudaDeviceProp prop;
+    int driver = 0, runtime = 0, khz = 0, status;
+
+    status = cuda_check(device,
+                        cudaGetDeviceProperties(&prop, device->config.ordinal),
+                        "cudaGetDeviceProperties");
+    if (status)
+        return status;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device->config.ordinal);
+    memset(info_out, 0, sizeof *info_out);
+    info_out->kind = RG_DEVICE_CUDA;
+    info_out->ordinal = device->config.ordinal;
+    info_out->cores = device->multiprocessors;
+    info_out->clock_max_mhz = khz / 1000;
+    snprintf(info_out->name, sizeof info_out->name, "%.63s", prop.name);
+    uuid_text(&prop.uuid, info_out->uuid, sizeof info_out->uuid);
+    snprintf(info_out->driver, sizeof info_out->driver, "%d.%d/%d.%d",
+             driver / 1000, driver % 1000 / 10, runtime / 1000,
+             runtime % 1000 / 10);
+    cudaDeviceGetPCIBusId(info_out->pci_bus, sizeof info_out->pci_bus,
+                          device->config.ordinal);
+    snprintf(info_out->host_id, sizeof info_out->host_id, "%s",
+             device->host_id);
+    return RG_OK;
+}
+
+static int cuda_max_channels(void *device)
+{
+    (void)device;
+    return RG_MAX_CHANNELS;
+}
+
+static int clamp(uint64_t value, int low, int high)
+{
+    if (value < (uint64_t)low)
+        return low;
+    return value > (uint64_t)high ? high : (int)value;
+}
+
+/*
+ * One block up to RG_SMALL_BYTES: a second one would cost a closing counter.
+ * Then a packet of 8 bytes per thread, until the device is full; then the
+ * fewest large blocks that fill it. Launches of all sharers must be resident
+ * together, since each waits for the others.
+ */
+static void cuda_geometry(void *opaque, enum rg_collective collective,
+                          uint64_t bytes, int sharers,
+                          struct rg_geometry *geometry_out)
+{
+    const struct cuda_device *device = opaque;
+    const uint64_t units =
+        (bytes + CUDA_SMALL_UNIT_BYTES - 1) / CUDA_SMALL_UNIT_BYTES;
+    const int most =
+        clamp((uint64_t)(device->multiprocessors / sharers), 1, CUDA_MAX_TEAMS);
+
+    (void)collective;
+    geometry_out->small = bytes <= RG_SMALL_BYTES;
+    if (geometry_out->small) {
+        geometry_out->teams = 1;
+        geometry_out->threads =
+            clamp((units + CUDA_WARP - 1) / CUDA_WARP * CUDA_WARP, CUDA_WARP,
+                  CUDA_SMALL_THREADS);
+        return;
+    }
+    geometry_out->threads = units <= (uint64_t)most * CUDA_PACKET_THREADS
+                                ? CUDA_PACKET_THREADS
+                                : CUDA_LARGE_THREADS;
+    geometry_out->teams = clamp((units + (uint64_t)geometry_out->threads - 1) /
+                                    (uint64_t)geometry_out->threads,
+                                1, most);
+}
+
+static int cuda_launch(void *opaque, const struct rg_geometry *geometry,
+                       const struct rg_entries *entries, enum rg_dtype dtype,
+                       const struct rg_launch *launch)
+{
+    struct cuda_stream *stream = opaque;
+    const struct rg_cuda_entry *entry = entries->cuda[dtype];
+    const dim3 grid = {(unsigned)geometry->teams, 1, 1};
+    const dim3 block = {(unsigned)geometry->threads, 1, 1};
+    void *args[1] = {(void *)(uintptr_t)launch};
+
+    if (!entry)
+        return RG_ENOTSUP;
+    cudaSetDevice(stream->device->config.ordinal);
+    return cuda_check(stream->device,
+                      cudaLaunchKernel(geometry->small
+                                           ? entry[launch->op].small
+                                           : entry[launch->op].large,
+                                       grid, block, args, 0, stream->stream),
+                      "a launch");
+}
+
+enum { CUDA_KERNEL_THREADS = 512 };
+
+static int cuda_kernel(void *opaque, const struct rg_kernel *kernel, int teams,
+                       const void *args, size_t bytes)
+{
+    struct cuda_stream *stream = opaque;
+    const dim3 grid = {
+        (unsigned)(teams ? teams : 2 * stream->device->multiprocessors), 1, 1};
+    const dim3 block = {CUDA_KERNEL_THREADS, 1, 1};
+    void *list[1] = {(void *)(uintptr_t)args};
+
+    (void)bytes;
+    if (!kernel->cuda)
+        return RG_ENOTSUP;
+    cudaSetDevice(stream->device->config.ordinal);
+    return cuda_check(
+        stream->device,
+        cudaLaunchKernel(kernel->cuda, grid, block, list, 0, stream->stream),
+        "a program's kernel");
+}
+
+const struct rg_device_ops rg_device_cuda = {
+    .kind = RG_DEVICE_CUDA,
+    .count = cuda_count,
+    .open = cuda_open,
+    .close = cuda_close,
+    .info = cuda_info,
+    .memory = &cuda_memory,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .set = cuda_set,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .stream_synchronize = cuda_stream_synchronize,
+    .stream_query = cuda_stream_query,
+    .stream_follow = cuda_stream_follow,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_synchronize = cuda_event_synchronize,
+    .event_elapsed_us = cuda_event_elapsed_us,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .graph_launch = cuda_graph_launch,
+    .graph_destroy = cuda_graph_destroy,
+    .max_channels = cuda_max_channels,
+    .geometry = cuda_geometry,
+    .launch = cuda_launch,
+    .kernel = cuda_kernel,
+};
