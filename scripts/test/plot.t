@@ -22,7 +22,7 @@ row()
 tap_result $? "rows are drawn"
 [ -s "$tap_work/rows.png" ] && grep -q '</svg>' "$tap_work/rows.svg"
 tap_result $? "a PNG and a whole SVG are written"
-panels=$(grep -c 'Latency: emu\|Latency: cuda' "$tap_work/rows.svg")
+panels=$(grep -c 'Latency, device emu\|Latency, device cuda' "$tap_work/rows.svg")
 [ "$panels" -eq 2 ]
 tap_result $? "each device has its own panel"
 grep -q '>mpi<' "$tap_work/rows.svg"
