@@ -1,6 +1,7 @@
 # RG_CHECK_CUDA
-# Finds nvcc and the static runtime and proves that a kernel compiled by nvcc
-# links into a program by $CC. Sets NVCC, NVCC_GENCODE, CUDA_CPPFLAGS,
+# Finds nvcc and the static runtime, 12.5 or later for driver entry points by
+# version, and proves that a kernel compiled by nvcc links into a program by
+# $CC. Sets NVCC, NVCC_GENCODE, CUDA_CPPFLAGS,
 # CUDA_LIBS and the conditional HAVE_CUDA. The driver library is not linked:
 # programs start on a machine without a GPU.
 AC_DEFUN([RG_CHECK_CUDA], [
@@ -56,6 +57,9 @@ AC_DEFUN([_RG_CUDA_PROBE], [
 AC_MSG_CHECKING([whether $NVCC compiles a kernel that links])
 cat >conftest_kernel.cu <<_RGEOF
 #include <cuda_runtime_api.h>
+#if CUDART_VERSION < 12050
+#error older than 12.5
+#endif
 __global__ void probe(int *word) { *word = 1; }
 extern "C" int launch(int *word)
 {
@@ -82,5 +86,5 @@ AC_MSG_RESULT([$rg_cuda_works])
 AS_IF([test $rg_cuda_works = yes],
     [rg_version=`$NVCC --version | sed -n 's/.*release \([[0-9.]]*\).*/\1/p'`
      RG_WITH_FOUND([cuda], [nvcc $rg_version, sm $RG_CUDA_ARCHES])],
-    [RG_WITH_MISSING([cuda], [$NVCC cannot build a kernel, see config.log])])
+    [RG_WITH_MISSING([cuda], [$NVCC cannot build a kernel or is older than 12.5, see config.log])])
 ])
