@@ -84,7 +84,7 @@ RG_FN void all_reduce_entry(const struct rg_launch *launch,
         return;
     if (!open.granted)
         failed = rg_fail(&call, RG_EABORTED, -1);
-    else if (call.seq < hot->first_seq)
+    else if ((int64_t)(call.seq - hot->first_seq) < 0)
         failed = 0;
     else if (small && launch->count * sizeof(rg_elem) <= hot->packet_max_bytes)
         failed = all_reduce_small(&call, op, hot, &run);

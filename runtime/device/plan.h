@@ -5,16 +5,17 @@
  *
  * Control word, 64 bits:
  *
- *   63    62        61    60 ............ 10   9 ....... 0
- *   HELD  INFLIGHT  PLAN  claimed seq (low 51) arrivals
+ *   63 .................. 13  12    11        10    9 ....... 0
+ *   claimed seq (its low 51)  HELD  INFLIGHT  PLAN  arrivals
  *
- * A claim is one atomic add. A launch of one team adds 1 << 10: the seq. A
- * launch of many teams adds 1 a team, and its last team, when it closes, turns
- * the arrivals into one seq. So the word is claimed while seq, or arrivals,
- * says more than `completed`. Setting HELD (by compare and swap, with INFLIGHT
- * = arrivals > 0) freezes it: a claim that reads HELD without INFLIGHT has
- * touched nothing, waits, and claims again after the word was rewritten; one
- * that reads HELD with INFLIGHT belongs to a claimed launch and only closes.
+ * A claim is one atomic add. A launch of one team adds 1 << 13: the seq, which
+ * is on top so that its wrap leaves the other fields alone. A launch of many
+ * teams adds 1 a team, and its last team, when it closes, turns the arrivals
+ * into one seq. So the word is claimed while seq, or arrivals, says more than
+ * `completed`. Setting HELD (by compare and swap, with INFLIGHT = arrivals > 0)
+ * freezes it: a claim that reads HELD without INFLIGHT has touched nothing,
+ * waits, and claims again after the word was rewritten; one that reads HELD
+ * with INFLIGHT belongs to a claimed launch and only closes.
  */
 #ifndef RG_DEVICE_PLAN_H
 #define RG_DEVICE_PLAN_H
@@ -23,12 +24,12 @@
 #include "runtime/device/route.h"
 #include "runtime/types.h"
 
-#define RG_CONTROL_HELD      (1ull << 63)
-#define RG_CONTROL_INFLIGHT  (1ull << 62)
-#define RG_CONTROL_PLAN      (1ull << 61)
-#define RG_CONTROL_SEQ_SHIFT 10
-#define RG_CONTROL_SEQ_MASK  ((1ull << 51) - 1)
-#define RG_CONTROL_ARRIVALS  ((1ull << RG_CONTROL_SEQ_SHIFT) - 1)
+#define RG_CONTROL_SEQ_SHIFT 13
+#define RG_CONTROL_SEQ_MASK  (UINT64_MAX >> RG_CONTROL_SEQ_SHIFT)
+#define RG_CONTROL_HELD      (1ull << 12)
+#define RG_CONTROL_INFLIGHT  (1ull << 11)
+#define RG_CONTROL_PLAN      (1ull << 10)
+#define RG_CONTROL_ARRIVALS  (RG_CONTROL_PLAN - 1)
 
 enum {
     RG_LINE = 128,        /* bytes between words of different writers */
