@@ -444,17 +444,6 @@ static int knows_algorithm(enum rg_collective collective, const char *name)
     return 0;
 }
 
-static void join_command(struct shared *shared, int argc, char **argv)
-{
-    const char *program = shared->collective->program;
-    size_t used = 0;
-
-    for (int i = 0; i < argc && used < sizeof shared->command; i++)
-        used += (size_t)snprintf(shared->command + used,
-                                 sizeof shared->command - used, "%s%s",
-                                 i ? " " : "", i ? argv[i] : program);
-}
-
 static enum rg_options_result parse(struct shared *shared, int argc,
                                     char **argv)
 {
@@ -485,7 +474,8 @@ int perf_main(const struct perf_collective *collective, int argc, char **argv)
 
     if (result != RG_OPTIONS_RUN)
         return rg_options_exit(result);
-    join_command(&shared, argc, argv);
+    rg_options_command(collective->program, argc, argv, shared.command,
+                       sizeof shared.command);
     code = rg_job_run(&shared.options.launch, rank_main, &shared);
     free(shared.policy);
     return code;

@@ -27,6 +27,15 @@ enum rg_options_result rg_options_refuse(const struct rg_program *program,
     return RG_OPTIONS_USAGE;
 }
 
+void rg_options_command(const char *program, int argc, char **argv, char *text,
+                        size_t room)
+{
+    size_t used = (size_t)snprintf(text, room, "%s", program);
+
+    for (int i = 1; i < argc && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, " %s", argv[i]);
+}
+
 int rg_options_exit(enum rg_options_result result)
 {
     if (result == RG_OPTIONS_HELP)

@@ -85,6 +85,10 @@ enum rg_options_result rg_options_refuse(const struct rg_program *program,
                                          const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The command line as one text, for headers; cut where the room ends. */
+void rg_options_command(const char *program, int argc, char **argv, char *text,
+                        size_t room);
+
 /* The process's exit code for HELP and USAGE. */
 int rg_options_exit(enum rg_options_result result);
 
