@@ -12,7 +12,6 @@
 
 enum {
     NTRIALS = 5,
-    LONG_RUN = 1000, /* replays of the cases that are about endurance */
     SHORT_RUN = 40,
     QUEUED = 50 /* replays queued before the host waits */
 };
@@ -129,15 +128,16 @@ static void check_captures(struct replay *replay, int expected)
 /* ---- the cases: how a round launches ------------------------------------ */
 
 /* Inputs renewed before every replay; param 0: invocations in the graph. */
-static void run_thousand(struct rg_suite *suite, const struct rg_case *test,
-                         struct rg_case_result *result)
+static void run_many(struct rg_suite *suite, const struct rg_case *test,
+                     struct rg_case_result *result)
 {
     int n = test->param[0];
     struct replay replay;
 
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, n);
-    for (int i = 0; i < LONG_RUN && rg_case_can_go_on(result); i++) {
+    for (int i = 0; i < suite->options->replays && rg_case_can_go_on(result);
+         i++) {
         renew(&replay, n);
         launch_graph(&replay, 0);
         check(&replay, n);
@@ -156,7 +156,8 @@ static void run_back_to_back(struct rg_suite *suite, const struct rg_case *test,
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, NTRIALS);
     renew(&replay, NTRIALS);
-    for (int i = 1; i <= LONG_RUN && rg_case_can_go_on(result); i++) {
+    for (int i = 1; i <= suite->options->replays && rg_case_can_go_on(result);
+         i++) {
         launch_graph(&replay, 0);
         if (i % QUEUED == 0)
             rg_case_synchronize(result, suite->stream, suite->comm);
@@ -291,8 +292,8 @@ static void add(struct list_builder *builder, const char *scenario,
 }
 
 /* One graph length an algorithm, or all with --full. */
-static void add_thousand(struct list_builder *builder, int full,
-                         const char *algorithm, int nth)
+static void add_many(struct list_builder *builder, int full,
+                     const char *algorithm, int nth)
 {
     static const int lengths[] = {3, 1, 5};
     char scenario[32];
@@ -300,8 +301,8 @@ static void add_thousand(struct list_builder *builder, int full,
     for (int i = 0; i < 3; i++) {
         if (!full && i != nth % 3)
             continue;
-        snprintf(scenario, sizeof(scenario), "thousand_of_%d", lengths[i]);
-        add(builder, scenario, algorithm, run_thousand, lengths[i], 0);
+        snprintf(scenario, sizeof(scenario), "many_of_%d", lengths[i]);
+        add(builder, scenario, algorithm, run_many, lengths[i], 0);
     }
 }
 
@@ -324,7 +325,7 @@ int rg_cases_replay(struct rg_case_list *list,
     int n = 0;
 
     do {
-        add_thousand(&builder, options->full, algorithm, n);
+        add_many(&builder, options->full, algorithm, n);
         add(&builder, "back_to_back", algorithm, run_back_to_back, 0, 0);
         add(&builder, "interleaved", algorithm, run_interleaved, 0, 0);
         add(&builder, "eager_between", algorithm, run_eager, 0, 0);

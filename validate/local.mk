@@ -9,6 +9,7 @@ validate_rg_validate_SOURCES = \
 	validate/suite.c validate/suite.h \
 	validate/trial.c validate/trial.h
 validate_rg_validate_LDADD = $(RG_PROGRAM_LDADD)
+dist_man1_MANS += validate/rg_validate.1
 
 rg_unit_tests += validate/test/test_oracle validate/test/test_pairwise
 validate_test_test_oracle_SOURCES = validate/test/test_oracle.c \

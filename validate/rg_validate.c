@@ -4,6 +4,7 @@
  */
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "harness/options.h"
 #include "validate/suite.h"
@@ -11,6 +12,7 @@
 static const struct rg_suite_options defaults = {
     .pattern = "*",
     .seed = 1,
+    .replays = 1000,
     .timeout_s = 120,
 };
 
@@ -27,6 +29,8 @@ static const struct rg_option options_table[] = {
      "print the names of the cases and stop"},
     {RG_OPTION_FLAG, 0, "full", AT(full), NULL, 0, 0, NULL,
      "the full product instead of the pairwise array"},
+    {RG_OPTION_INT, 0, "replays", AT(replays), NULL, 1, 1000000000, "N",
+     "of a graph in the many_of and back_to_back cases (default 1000)"},
     RG_OPTIONS_LAUNCH(struct rg_suite_options),
     {RG_OPTION_INT, 'T', "timeout", AT(timeout_s), NULL, 1, 86400, "S",
      "seconds without progress before the run is ended (default 120)"},
@@ -67,22 +71,60 @@ static int build_list(const struct rg_suite_options *options,
     return RG_OK;
 }
 
+/* The header: where the ranks run. Collective; RG_OK or the failed call's. */
+static int print_header(struct rg_suite *suite)
+{
+    const struct rg_job *job = suite->job;
+    struct rg_report_env env = {
+        .command = suite->options->command,
+        .collective = rg_collective_name(RG_COLL_all_reduce),
+        .device = (enum rg_device_kind)suite->options->device,
+        .nranks = job->size,
+        .hosts = job->hosts,
+    };
+    struct rg_place *places = calloc((size_t)job->size, sizeof *places);
+    struct rg_topo *topo = NULL;
+    struct rg_view_info view;
+    struct rg_place mine;
+    int status = places != NULL ? RG_OK : RG_ENOMEM;
+
+    if (status == RG_OK)
+        status = rg_topo_create(env.device == RG_DEVICE_CUDA, &topo);
+    if (status == RG_OK)
+        status = rg_context_device_info(suite->context, &env.info);
+    if (status == RG_OK)
+        status = rg_comm_view(suite->comm, &view);
+    if (status == RG_OK) {
+        rg_topo_place(topo, job, &env.info, &mine);
+        status = rg_comm_gather(suite->comm, &mine, sizeof mine, places);
+    }
+    if (status == RG_OK) {
+        env.backend = view.backend;
+        env.policy_hash = view.policy_hash;
+        env.places = places;
+        rg_report_env(suite->report, &env);
+    }
+    rg_topo_destroy(topo);
+    free(places);
+    return status;
+}
+
 /* Everything between the first context and the verdict. */
 static int run_suite(struct rg_suite *suite, const struct rg_case_list *list)
 {
-    const struct rg_suite_options *options = suite->options;
     int status = rg_suite_open(suite, 0);
 
+    if (status == RG_OK)
+        status = print_header(suite);
     if (status != RG_OK) {
+        rg_suite_close(suite);
         if (suite->job->rank == 0)
             fprintf(stderr, "rg_validate: cannot start: %s\n",
                     rg_status_string(status));
         return rg_exit_of_status(status);
     }
-    rg_report_note(
-        suite->report, "rg_validate: %d ranks, device %s, %d cases, seed %llu",
-        suite->job->size, options->device == RG_DEVICE_CUDA ? "cuda" : "emu",
-        list->n, (unsigned long long)options->seed);
+    rg_report_note(suite->report, "%d cases, seed %llu", list->n,
+                   (unsigned long long)suite->options->seed);
     rg_suite_run(suite, list);
     rg_suite_close(suite);
     rg_report_verdict(suite->report, &suite->verdict);
@@ -140,5 +182,7 @@ int main(int argc, char **argv)
         result = look_at_list(&options);
     if (result != RG_OPTIONS_RUN)
         return rg_options_exit(result);
+    rg_options_command(program.name, argc, argv, options.command,
+                       sizeof options.command);
     return rg_job_run(&options.launch, rank_main, &options);
 }

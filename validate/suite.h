@@ -38,11 +38,13 @@ struct rg_suite_options {
     uint64_t seed;
     int list;
     int full;
+    int replays;   /* of a graph, in cases that are about endurance */
     int timeout_s; /* without progress */
     int team_width;
     int teams;
     const char *json;
-    int plant; /* enum rg_plant */
+    int plant;         /* enum rg_plant */
+    char command[512]; /* the command line, for the header */
 };
 
 struct rg_suite {
