@@ -18,6 +18,8 @@ validate_test_test_oracle_LDADD = $(CMOCKA_LIBS) -lm
 validate_test_test_pairwise_SOURCES = validate/test/test_pairwise.c \
 	validate/pairwise.c
 validate_test_test_pairwise_LDADD = $(CMOCKA_LIBS)
+TESTS += validate/test/validate.t
+EXTRA_DIST += validate/test/validate.t
 
 # The full product with every rank count, ranks as threads and as processes,
 # and the proof that planted bugs are found. Takes hours.

@@ -1,0 +1,56 @@
+#!/bin/sh
+# rg_validate: what it refuses, how it ends, and its JSON lines.
+. "$(dirname "$0")/../../scripts/test/tap.sh"
+validate=$RG_BUILD_DIR/validate/rg_validate
+json=$tap_work/cases.jsonl
+
+# refuses CODE ARGUMENT...: the exit code and one line.
+refuses()
+{
+    wanted=$1
+    shift
+    output=$("$validate" --launch local "$@" 2>&1)
+    status=$?
+    [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ]
+    tap_result $? "exit $wanted for $*"
+    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+}
+
+refuses 2 --nonsense
+refuses 2 --ranks 0
+refuses 2 --case 'nothing.*'
+refuses 2 --list --case 'nothing.*'
+refuses 2 -J "$tap_work/missing/cases"
+CUDA_VISIBLE_DEVICES=
+export CUDA_VISIBLE_DEVICES
+refuses 3 --device cuda
+
+[ "$("$validate" --list --case 'replay.*')" = \
+    "$("$validate" --list | grep '^replay\.')" ]
+tap_result $? "--case chooses from --list"
+[ "$("$validate" --list --full | sort | uniq -d | wc -l)" -eq 0 ]
+tap_result $? "names of cases are unique"
+
+# ends CODE LINES ARGUMENT...: the exit code and the line before the last.
+ends()
+{
+    wanted=$1 verdict=$2
+    shift 2
+    output=$("$validate" --launch local "$@" 2>&1)
+    status=$?
+    [ $status -eq "$wanted" ] &&
+        [ "$(echo "$output" | tail -n 2 | head -n 1)" = "$verdict" ]
+    tap_result $? "exit $wanted, '$verdict' for $*"
+    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+}
+
+one=results.all_reduce.auto.i8.sum.17e.out.exact
+ends 0 "1 passed, 0 failed, 0 skipped" --ranks 2 --full --case $one -J "$json"
+head -n 1 "$json" | grep -q '^{"kind":"env",' &&
+    grep -q "^{\"kind\":\"case\",\"name\":\"$one\",\"outcome\":\"passed\"" "$json" &&
+    tail -n 1 "$json" | grep -q '^{"kind":"verdict",.*"exit":0}$'
+tap_result $? "JSON lines: env, a line a case, verdict"
+ends 1 "0 passed, 1 failed, 0 skipped" --ranks 2 --full --case $one \
+    --plant flip
+ends 77 "0 passed, 0 failed, 4 skipped" --ranks 1 --case 'plant.*'
+tap_end
