@@ -1,706 +1,404 @@
+/* Groups of a coordinator, its inputs and its tick. */
 #include "runtime/control/coordinator.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "runtime/core/bitset.h"
-#include "runtime/core/log.h"
+#include "runtime/control/coordinator_state.h"
 #include "runtime/status.h"
-
-/* Each phase waits for the slots in group->waiting. */
-enum phase {
-    FORMING = 0, /* for JOIN */
-    STEADY,      /* for nothing */
-    PREPARING,   /* for QUIESCED */
-    PROPOSING    /* for VIEW_ACK */
-};
-
-/* One call of the gather service that some members have not made yet. */
-struct gather {
-    struct gather *next;
-    uint64_t call;
-    size_t bytes; /* of the first block that came */
-    int status;
-    int missing;
-    unsigned char *got;    /* [nactive] */
-    unsigned char *blocks; /* [nactive * bytes] in rank order */
-};
-
-struct group {
-    struct group *next;
-    uint32_t id;
-    enum phase phase;
-    struct rg_view *view;     /* in force; null while the first one forms */
-    struct rg_view *proposal; /* the one to come; null when STEADY */
-    struct rg_bitset waiting;
-    uint64_t completed_min;
-    uint64_t claimed_max;
-    int join_status;        /* RG_ECONFIG once two joiners disagree */
-    struct rg_bitset asked; /* slots that have asked for `policy` */
-    int nasked;
-    int policy_status; /* RG_EPOLICY once two texts differ */
-    char *policy;
-    struct gather *gathers;
-    int departed; /* members of the view in force that are no more */
-};
-
-struct rg_coordinator {
-    struct rg_coordinator_config config;
-    struct group *groups;
-    uint64_t dropped;
-};
 
 /* ---- groups ------------------------------------------------------------- */
 
-static struct group *group_find(const struct rg_coordinator *coordinator,
-                                uint32_t id)
+struct rg_led *rg_led_find(const struct rg_coordinator *coordinator,
+                           uint32_t id)
 {
-    struct group *group = coordinator->groups;
+    struct rg_led *led = coordinator->groups;
 
-    while (group && group->id != id)
-        group = group->next;
-    return group;
+    while (led && led->id != id)
+        led = led->next;
+    return led;
 }
 
-static void gather_destroy(struct gather *gather)
+static void led_free(struct rg_led *led)
 {
-    free(gather->got);
-    free(gather->blocks);
-    free(gather);
+    rg_led_forget_gathers(led);
+    rg_led_forget_joins(led, 0);
+    rg_message_unref(led->plan.request);
+    rg_message_unref(led->found);
+    rg_view_destroy(led->view);
+    rg_view_destroy(led->proposal);
+    rg_bitset_fini(&led->plan.asked);
+    rg_bitset_fini(&led->waiting);
+    rg_bitset_fini(&led->audience);
+    rg_bitset_fini(&led->answered);
+    rg_bitset_fini(&led->confirmed);
+    rg_bitset_fini(&led->gone);
+    rg_bitset_fini(&led->exited);
+    rg_bitset_fini(&led->left);
+    rg_bitset_fini(&led->stalled);
+    free(led->slots);
+    free(led->faults);
+    free(led);
 }
 
-static void group_free(struct group *group)
+struct rg_led *rg_led_create(struct rg_coordinator *coordinator, uint32_t id,
+                             int capacity)
 {
-    while (group->gathers) {
-        struct gather *gather = group->gathers;
+    struct rg_led *led = calloc(1, sizeof(*led));
 
-        group->gathers = gather->next;
-        gather_destroy(gather);
-    }
-    rg_view_destroy(group->view);
-    rg_view_destroy(group->proposal);
-    rg_bitset_fini(&group->waiting);
-    rg_bitset_fini(&group->asked);
-    free(group->policy);
-    free(group);
-}
-
-/* A group whose first view forms, or null. */
-static struct group *group_create(struct rg_coordinator *coordinator,
-                                  uint32_t id, int capacity)
-{
-    struct group *group = calloc(1, sizeof(*group));
-
-    if (!group)
+    if (!led)
         return NULL;
-    group->id = id;
-    group->proposal = rg_view_create(id, capacity);
-    if (!group->proposal || rg_bitset_init(&group->waiting, capacity) ||
-        rg_bitset_init(&group->asked, capacity))
-        goto error;
-    for (int slot = 0; slot < coordinator->config.world_size; slot++)
-        rg_bitset_set(&group->waiting, slot);
-    group->next = coordinator->groups;
-    coordinator->groups = group;
-    return group;
-error:
-    group_free(group);
-    return NULL;
+    led->id = id;
+    led->plan.call = 1;
+    led->slots = calloc((size_t)capacity, sizeof(*led->slots));
+    if (!led->slots || rg_bitset_init(&led->plan.asked, capacity) ||
+        rg_bitset_init(&led->waiting, capacity) ||
+        rg_bitset_init(&led->audience, capacity) ||
+        rg_bitset_init(&led->answered, capacity) ||
+        rg_bitset_init(&led->confirmed, capacity) ||
+        rg_bitset_init(&led->gone, capacity) ||
+        rg_bitset_init(&led->exited, capacity) ||
+        rg_bitset_init(&led->left, capacity) ||
+        rg_bitset_init(&led->stalled, capacity)) {
+        led_free(led);
+        return NULL;
+    }
+    led->next = coordinator->groups;
+    coordinator->groups = led;
+    return led;
 }
 
-static void group_remove(struct rg_coordinator *coordinator,
-                         struct group *group)
+void rg_led_remove(struct rg_coordinator *coordinator, struct rg_led *led,
+                   struct rg_effects *effects)
 {
-    struct group **link = &coordinator->groups;
+    struct rg_led **link = &coordinator->groups;
 
-    while (*link != group)
+    rg_effects_timer(effects, RG_TIMER_TICK, led->id, 0);
+    rg_effects_timer(effects, RG_TIMER_WINDOW, led->id, 0);
+    while (*link != led)
         link = &(*link)->next;
-    *link = group->next;
-    group_free(group);
+    *link = led->next;
+    led_free(led);
 }
 
-/* The members as they will be, else as they are. */
-static struct rg_view *group_members(const struct group *group)
+struct rg_view *rg_led_members(const struct rg_led *led)
 {
-    return group->proposal ? group->proposal : group->view;
+    return led->proposal ? led->proposal : led->view;
 }
 
-static int is_live(const struct rg_member *member)
+int rg_led_is_present(const struct rg_led *led, int slot)
 {
-    return member->status == RG_MEMBER_ACTIVE ||
-           member->status == RG_MEMBER_JOINING;
+    return led->view->members[slot].status == RG_MEMBER_ACTIVE &&
+           !rg_bitset_test(&led->gone, slot) &&
+           !rg_bitset_test(&led->left, slot);
 }
 
-static int count_live(const struct rg_view *view)
+int rg_led_own_slot(const struct rg_coordinator *coordinator,
+                    const struct rg_led *led)
 {
-    int count = 0;
+    int slot = rg_view_slot_of(led->view, coordinator->config.rank);
 
-    for (int slot = 0; slot < view->capacity; slot++)
-        count += is_live(&view->members[slot]);
-    return count;
+    return slot >= 0 && rg_led_is_present(led, slot) ? slot : -1;
+}
+
+/*
+ * The dead and those who have left do not vote. A slot may also have answered
+ * for its next incarnation, while the one that was a member is gone.
+ */
+int rg_led_has_quorum(const struct rg_led *led)
+{
+    struct rg_bitset absent = {0};
+    struct rg_bitset voters = {0};
+    int capacity = led->view->capacity;
+    int has = 0;
+
+    if (!rg_bitset_init(&absent, capacity) &&
+        !rg_bitset_init(&voters, capacity)) {
+        for (int rank = 0; rank < led->view->nactive; rank++) {
+            int slot = led->view->order[rank];
+
+            if (!rg_led_is_present(led, slot))
+                rg_bitset_set(&absent, slot);
+            else if (rg_bitset_test(&led->answered, slot))
+                rg_bitset_set(&voters, slot);
+        }
+        has = rg_view_has_quorum(led->view, &voters, &absent);
+    }
+    rg_bitset_fini(&absent);
+    rg_bitset_fini(&voters);
+    return has;
 }
 
 /* ---- sending ------------------------------------------------------------ */
 
-static struct rg_message *message_new(const struct rg_coordinator *coordinator,
-                                      const struct group *group,
-                                      enum rg_message_kind kind)
+struct rg_message *rg_led_message(const struct rg_led *led,
+                                  enum rg_message_kind kind)
 {
-    struct rg_message *message = rg_message_create(kind, group->id);
+    struct rg_message *message = rg_message_create(kind, led->id);
 
     if (message) {
-        const struct rg_view *view = group_members(group);
-
-        message->term = coordinator->config.term;
-        message->epoch = view ? view->epoch : 0;
+        message->term = led->term;
+        message->epoch = led->view ? led->view->epoch : 0;
+        message->attempt = led->attempt;
     }
     return message;
 }
 
-/* Sends to every live member and drops the caller's reference. */
-static void broadcast(const struct group *group, struct rg_message *message,
-                      struct rg_effects *effects)
-{
-    const struct rg_view *view = group_members(group);
-
-    for (int slot = 0; slot < view->capacity; slot++)
-        if (is_live(&view->members[slot]))
-            rg_effects_send(effects, view->members[slot].world_rank, message);
-    rg_message_unref(message);
-}
-
-static void broadcast_error(const struct rg_coordinator *coordinator,
-                            const struct group *group, int status,
-                            struct rg_effects *effects)
-{
-    struct rg_message *message = message_new(coordinator, group, RG_MSG_ERROR);
-
-    if (message)
-        message->status = status;
-    broadcast(group, message, effects);
-}
-
-/* ---- gather ------------------------------------------------------------- */
-
-static struct gather *gather_create(const struct group *group, uint64_t call,
-                                    size_t bytes)
-{
-    size_t nactive = (size_t)group->view->nactive;
-    struct gather *gather = calloc(1, sizeof(*gather));
-
-    if (!gather)
-        return NULL;
-    gather->call = call;
-    gather->bytes = bytes;
-    gather->missing = group->view->nactive;
-    gather->got = calloc(nactive, 1);
-    gather->blocks = malloc(nactive * bytes + 1);
-    if (gather->got && gather->blocks)
-        return gather;
-    gather_destroy(gather);
-    return NULL;
-}
-
-static struct rg_message *gathered_new(const struct rg_coordinator *coordinator,
-                                       const struct group *group,
-                                       uint64_t epoch, uint64_t call,
-                                       int status)
-{
-    struct rg_message *message =
-        message_new(coordinator, group, RG_MSG_GATHERED);
-
-    if (message) {
-        message->epoch = epoch;
-        message->call = call;
-        message->status = status;
-    }
-    return message;
-}
-
-/* Answers every member that has contributed, then forgets the call. */
-static void gather_finish(const struct rg_coordinator *coordinator,
-                          struct group *group, struct gather *gather,
-                          int status, struct rg_effects *effects)
-{
-    const struct rg_view *view = group->view;
-    size_t bytes = status ? 0 : (size_t)view->nactive * gather->bytes;
-    struct rg_message *message =
-        gathered_new(coordinator, group, view->epoch, gather->call, status);
-    struct gather **link = &group->gathers;
-
-    if (message && rg_message_set_data(message, gather->blocks, bytes))
-        effects->rc = RG_ENOMEM;
-    for (int rank = 0; rank < view->nactive; rank++)
-        if (gather->got[rank])
-            rg_effects_send(
-                effects, view->members[view->order[rank]].world_rank, message);
-    rg_message_unref(message);
-    while (*link != gather)
-        link = &(*link)->next;
-    *link = gather->next;
-    gather_destroy(gather);
-}
-
-static void gather_abort_all(const struct rg_coordinator *coordinator,
-                             struct group *group, int status,
-                             struct rg_effects *effects)
-{
-    while (group->gathers)
-        gather_finish(coordinator, group, group->gathers, status, effects);
-}
-
-static void gather_refuse(const struct rg_coordinator *coordinator,
-                          const struct group *group, int slot,
-                          const struct rg_message *message, int status,
-                          struct rg_effects *effects)
-{
-    struct rg_message *reply =
-        gathered_new(coordinator, group, message->epoch, message->call, status);
-
-    rg_effects_send(effects, group_members(group)->members[slot].world_rank,
-                    reply);
-    rg_message_unref(reply);
-}
-
-/* The open gather of this call, opened if it is the first to make it. */
-static struct gather *gather_open(struct group *group,
-                                  const struct rg_message *message)
-{
-    struct gather *gather = group->gathers;
-
-    while (gather && gather->call != message->call)
-        gather = gather->next;
-    if (gather)
-        return gather;
-    gather = gather_create(group, message->call, message->bytes);
-    if (gather) {
-        gather->next = group->gathers;
-        group->gathers = gather;
-    }
-    return gather;
-}
-
-static void on_gather(struct rg_coordinator *coordinator, struct group *group,
-                      int slot, const struct rg_message *message,
-                      struct rg_effects *effects)
-{
-    int rank = group->view ? rg_view_rank_of(group->view, slot) : -1;
-    int stale = rank < 0 || message->epoch != group->view->epoch;
-    struct gather *gather;
-
-    if (stale || group->departed) {
-        gather_refuse(coordinator, group, slot, message,
-                      stale ? RG_EABORTED : RG_ECLOSED, effects);
-        return;
-    }
-    gather = gather_open(group, message);
-    if (!gather) {
-        effects->rc = RG_ENOMEM;
-        return;
-    }
-    if (gather->got[rank]) {
-        coordinator->dropped++;
-        return;
-    }
-    gather->got[rank] = 1;
-    if (message->bytes != gather->bytes)
-        gather->status = RG_EINVAL;
-    else if (message->bytes)
-        memcpy(gather->blocks + (size_t)rank * gather->bytes, message->data,
-               gather->bytes);
-    if (--gather->missing == 0)
-        gather_finish(coordinator, group, gather, gather->status, effects);
-}
-
-/* ---- view change -------------------------------------------------------- */
-
-/* Why the member keeps its group on the legacy backend; null: it does not. */
-static const char *legacy_reason(const struct rg_member *member)
-{
-    if (member->info.preference != RG_BACKEND_NEW)
-        return "prefers it";
-    if (!(member->info.capabilities & RG_CAP_NEW_BACKEND))
-        return "is not capable of the new one";
-    return NULL;
-}
-
-/* Group-wide: new only if every active member prefers it and is capable. */
-static void decide_backend(const struct group *group,
-                           struct rg_effects *effects)
-{
-    struct rg_view *view = group->proposal;
-    enum rg_backend before =
-        group->view ? group->view->backend : RG_BACKEND_UNSET;
-    const struct rg_member *blocker = NULL;
-    int wanted = 0;
-
-    for (int rank = 0; rank < view->nactive; rank++) {
-        const struct rg_member *member = &view->members[view->order[rank]];
-
-        wanted |= member->info.preference == RG_BACKEND_NEW;
-        if (!blocker && legacy_reason(member))
-            blocker = member;
-    }
-    view->backend = blocker ? RG_BACKEND_LEGACY : RG_BACKEND_NEW;
-    if (blocker && wanted && before != RG_BACKEND_LEGACY)
-        rg_effects_log(effects, RG_LOG_WARN,
-                       "group %u falls back to the legacy backend: rank %d %s",
-                       group->id, blocker->world_rank, legacy_reason(blocker));
-}
-
-static void wait_for_live(struct group *group)
-{
-    const struct rg_view *view = group->proposal;
-
-    rg_bitset_zero(&group->waiting);
-    for (int slot = 0; slot < view->capacity; slot++)
-        if (is_live(&view->members[slot]))
-            rg_bitset_set(&group->waiting, slot);
-}
-
-/* Starts the flush towards group->proposal. */
-static void prepare(struct rg_coordinator *coordinator, struct group *group,
-                    struct rg_effects *effects)
-{
-    struct rg_view *proposal = group->proposal;
-    struct rg_message *message;
-
-    proposal->term = coordinator->config.term;
-    proposal->status = RG_VIEW_CHANGING;
-    if (group->view) {
-        proposal->epoch = group->view->epoch + 1;
-        proposal->workspace =
-            (group->view->workspace + 1) % coordinator->config.workspaces;
-    } else {
-        proposal->epoch = 1;
-    }
-    group->phase = PREPARING;
-    group->completed_min = UINT64_MAX;
-    group->claimed_max = 0;
-    wait_for_live(group);
-    message = message_new(coordinator, group, RG_MSG_PREPARE);
-    if (message)
-        message->workspace = proposal->workspace;
-    broadcast(group, message, effects);
-}
-
-/* All are quiet: publishes what they will agree on. */
-static void propose(struct rg_coordinator *coordinator, struct group *group,
-                    struct rg_effects *effects)
-{
-    struct rg_view *proposal = group->proposal;
-    struct rg_message *message;
-
-    if (group->view) {
-        proposal->committed_seq = group->completed_min;
-        proposal->first_seq = group->claimed_max + 1;
-    } else {
-        proposal->committed_seq = proposal->first_seq - 1;
-    }
-    for (int slot = 0; slot < proposal->capacity; slot++)
-        if (proposal->members[slot].status == RG_MEMBER_JOINING)
-            proposal->members[slot].status = RG_MEMBER_ACTIVE;
-    rg_view_reorder(proposal);
-    decide_backend(group, effects);
-    proposal->status = RG_VIEW_ACTIVE;
-    group->phase = PROPOSING;
-    wait_for_live(group);
-    message = message_new(coordinator, group, RG_MSG_VIEW);
-    if (message) {
-        message->view = rg_view_clone(proposal);
-        if (!message->view)
-            effects->rc = RG_ENOMEM;
-    }
-    broadcast(group, message, effects);
-}
-
-static void policy_try(struct rg_coordinator *coordinator, struct group *group,
-                       struct rg_effects *effects);
-
-static void activate(struct rg_coordinator *coordinator, struct group *group,
-                     struct rg_effects *effects)
-{
-    if (group->view)
-        gather_abort_all(coordinator, group, RG_EABORTED, effects);
-    rg_view_destroy(group->view);
-    group->view = group->proposal;
-    group->proposal = NULL;
-    group->phase = STEADY;
-    broadcast(group, message_new(coordinator, group, RG_MSG_ACTIVATE), effects);
-    policy_try(coordinator, group, effects);
-}
-
-/* Whether the message answers the step in progress; takes the answer if so. */
-static int take_answer(struct rg_coordinator *coordinator, struct group *group,
-                       enum phase phase, int slot,
-                       const struct rg_message *message)
-{
-    if (group->phase != phase || message->epoch != group->proposal->epoch ||
-        message->term != coordinator->config.term ||
-        !rg_bitset_test(&group->waiting, slot)) {
-        coordinator->dropped++;
-        return 0;
-    }
-    rg_bitset_clear(&group->waiting, slot);
-    return 1;
-}
-
-static void on_quiesced(struct rg_coordinator *coordinator, struct group *group,
-                        int slot, const struct rg_message *message,
-                        struct rg_effects *effects)
-{
-    if (!take_answer(coordinator, group, PREPARING, slot, message))
-        return;
-    if (message->completed < group->completed_min)
-        group->completed_min = message->completed;
-    if (message->claimed > group->claimed_max)
-        group->claimed_max = message->claimed;
-    if (rg_bitset_next(&group->waiting, 0) < 0)
-        propose(coordinator, group, effects);
-}
-
-static void on_view_ack(struct rg_coordinator *coordinator, struct group *group,
-                        int slot, const struct rg_message *message,
-                        struct rg_effects *effects)
-{
-    if (!take_answer(coordinator, group, PROPOSING, slot, message))
-        return;
-    if (rg_bitset_next(&group->waiting, 0) < 0)
-        activate(coordinator, group, effects);
-}
-
-/* ---- policy ------------------------------------------------------------- */
-
-static void policy_forget(struct group *group)
-{
-    free(group->policy);
-    group->policy = NULL;
-    group->policy_status = RG_OK;
-    group->nasked = 0;
-    rg_bitset_zero(&group->asked);
-}
-
-/* Once all active members have asked and nothing else is in progress. */
-static void policy_try(struct rg_coordinator *coordinator, struct group *group,
-                       struct rg_effects *effects)
-{
-    if (group->phase != STEADY || !group->policy ||
-        group->nasked < group->view->nactive)
-        return;
-    if (group->policy_status) {
-        broadcast_error(coordinator, group, group->policy_status, effects);
-    } else {
-        group->proposal = rg_view_clone(group->view);
-        if (!group->proposal ||
-            rg_view_set_policy(group->proposal, group->policy)) {
-            effects->rc = RG_ENOMEM;
-            return;
-        }
-        prepare(coordinator, group, effects);
-    }
-    policy_forget(group);
-}
-
-static void on_policy(struct rg_coordinator *coordinator, struct group *group,
-                      int slot, const struct rg_message *message,
-                      struct rg_effects *effects)
-{
-    if (!group->view || rg_bitset_test(&group->asked, slot)) {
-        coordinator->dropped++;
-        return;
-    }
-    rg_bitset_set(&group->asked, slot);
-    group->nasked++;
-    if (!group->policy) {
-        group->policy = strdup(rg_message_text(message));
-        if (!group->policy)
-            effects->rc = RG_ENOMEM;
-    } else if (!group->policy_status &&
-               strcmp(group->policy, rg_message_text(message))) {
-        rg_effects_log(effects, RG_LOG_ERROR,
-                       "group %u: the policy of slot %d is not the others'",
-                       group->id, slot);
-        group->policy_status = RG_EPOLICY;
-    }
-    policy_try(coordinator, group, effects);
-}
-
-/* ---- membership --------------------------------------------------------- */
-
-/* What a joiner says that contradicts the group; null: nothing. */
-static const char *join_conflict(const struct rg_coordinator *coordinator,
-                                 const struct rg_view *view,
-                                 const struct rg_message *message)
-{
-    const struct rg_member *other = NULL;
-
-    if (message->capacity < coordinator->config.world_size)
-        return "capacity (smaller than the world)";
-    if (message->capacity != view->capacity)
-        return "capacity";
-    for (int slot = 0; slot < view->capacity && !other; slot++)
-        if (is_live(&view->members[slot]))
-            other = &view->members[slot];
-    if (!other)
-        return NULL;
-    if (message->first_seq != view->first_seq)
-        return "first seq";
-    if (message->info.region_bytes != other->info.region_bytes)
-        return "region size";
-    if (message->info.layout_hash != other->info.layout_hash)
-        return "layout (another build or algorithm table)";
-    if (message->info.device_kind != other->info.device_kind)
-        return "device kind";
-    return NULL;
-}
-
-/* All have asked: the first view, or the same error for everyone. */
-static void form(struct rg_coordinator *coordinator, struct group *group,
+void rg_led_send(const struct rg_led *led, int slot, struct rg_message *message,
                  struct rg_effects *effects)
 {
-    if (!group->join_status) {
-        prepare(coordinator, group, effects);
-        return;
-    }
-    broadcast_error(coordinator, group, group->join_status, effects);
-    group_remove(coordinator, group);
+    rg_effects_send(effects, rg_led_members(led)->members[slot].world_rank,
+                    message);
 }
 
-static void on_join(struct rg_coordinator *coordinator, struct group *group,
-                    int rank, const struct rg_message *message,
-                    struct rg_effects *effects)
+void rg_led_cast(const struct rg_led *led, const struct rg_bitset *slots,
+                 struct rg_message *message, struct rg_effects *effects)
 {
-    const char *conflict;
-    struct rg_view *view;
-
-    if (!group) {
-        int capacity = message->capacity;
-
-        if (capacity < coordinator->config.world_size)
-            capacity = coordinator->config.world_size;
-        group = group_create(coordinator, message->group, capacity);
-        if (!group) {
-            effects->rc = RG_ENOMEM;
-            return;
-        }
-        group->proposal->first_seq = message->first_seq;
-    }
-    if (group->phase != FORMING || !rg_bitset_test(&group->waiting, rank)) {
-        coordinator->dropped++;
-        return;
-    }
-    view = group->proposal;
-    conflict = join_conflict(coordinator, view, message);
-    if (conflict && !group->join_status)
-        rg_effects_log(effects, RG_LOG_ERROR,
-                       "group %u: rank %d joins with a different %s", group->id,
-                       rank, conflict);
-    if (conflict)
-        group->join_status = RG_ECONFIG;
-    view->members[rank] = (struct rg_member){
-        .status = RG_MEMBER_JOINING,
-        .world_rank = rank,
-        .incarnation = message->incarnation,
-        .info = message->info,
-    };
-    if (rank == 0 && rg_view_set_policy(view, rg_message_text(message)))
-        effects->rc = RG_ENOMEM;
-    rg_bitset_clear(&group->waiting, rank);
-    if (rg_bitset_next(&group->waiting, 0) < 0)
-        form(coordinator, group, effects);
+    for (int slot = rg_bitset_next(slots, 0); slot >= 0;
+         slot = rg_bitset_next(slots, slot + 1))
+        rg_led_send(led, slot, message, effects);
+    rg_message_unref(message);
 }
 
-/*
- * A member has left or died. Those that remain cannot go on in this view: a
- * death is an error to them, and what they wait for from the other is over.
- */
-static void depart(struct rg_coordinator *coordinator, struct group *group,
-                   int slot, enum rg_member_status status,
-                   struct rg_effects *effects)
+void rg_led_cast_all(const struct rg_led *led, struct rg_message *message,
+                     struct rg_effects *effects)
 {
-    struct rg_view *view = group_members(group);
-
-    view->members[slot].status = status;
-    group->departed++;
-    if (group->view)
-        gather_abort_all(coordinator, group, RG_ECLOSED, effects);
-    if (count_live(view) == 0) {
-        group_remove(coordinator, group);
-        return;
-    }
-    if (status == RG_MEMBER_FAILED) {
-        rg_effects_log(effects, RG_LOG_ERROR, "group %u: rank %d has died",
-                       group->id, view->members[slot].world_rank);
-        broadcast_error(coordinator, group, RG_EFAILED, effects);
-    } else if (group->phase != STEADY) {
-        broadcast_error(coordinator, group, RG_ECLOSED, effects);
-    }
+    for (int rank = 0; rank < led->view->nactive; rank++)
+        if (rg_led_is_present(led, led->view->order[rank]))
+            rg_effects_send(
+                effects, led->view->members[led->view->order[rank]].world_rank,
+                message);
+    rg_message_unref(message);
 }
 
-static void on_gone(struct rg_coordinator *coordinator, int rank,
-                    struct rg_effects *effects)
-{
-    struct group *next;
-
-    for (struct group *group = coordinator->groups; group; group = next) {
-        const struct rg_view *view = group_members(group);
-        int slot = rg_view_slot_of(view, rank);
-
-        next = group->next;
-        if (slot >= 0 && is_live(&view->members[slot]))
-            depart(coordinator, group, slot, RG_MEMBER_FAILED, effects);
-    }
-}
-
-/* ---- inputs ------------------------------------------------------------- */
-
-/* The sender's slot; -1 if it is no live member or an old incarnation. */
-static int sender_slot(const struct group *group, int rank,
-                       const struct rg_message *message)
-{
-    const struct rg_view *view = group_members(group);
-    int slot = rg_view_slot_of(view, rank);
-
-    if (slot < 0 || !is_live(&view->members[slot]) ||
-        view->members[slot].incarnation != message->incarnation)
-        return -1;
-    return slot;
-}
-
-static void on_message(struct rg_coordinator *coordinator, int peer,
-                       const struct rg_message *message,
+void rg_led_set_window(const struct rg_led *led, uint64_t ms,
                        struct rg_effects *effects)
 {
-    struct group *group = group_find(coordinator, message->group);
-    int slot;
+    rg_effects_timer(effects, RG_TIMER_WINDOW, led->id, ms);
+}
 
-    if (message->kind == RG_MSG_JOIN) {
-        on_join(coordinator, group, peer, message, effects);
+/* ---- the tick ----------------------------------------------------------- */
+
+static uint64_t completed_by_all(const struct rg_led *led)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int rank = 0; rank < led->view->nactive; rank++) {
+        const struct rg_led_slot *slot = &led->slots[led->view->order[rank]];
+
+        if (slot->completed < least)
+            least = slot->completed;
+    }
+    return least;
+}
+
+void rg_led_beat(const struct rg_led *led, struct rg_effects *effects)
+{
+    struct rg_message *message = rg_led_message(led, RG_MSG_BEAT);
+
+    if (message) {
+        message->completed = completed_by_all(led);
+        message->status = led->is_starved               ? RG_BEAT_STARVED
+                          : led->phase == RG_LED_STEADY ? RG_BEAT_STEADY
+                                                        : RG_BEAT_CHANGING;
+    }
+    rg_led_cast_all(led, message, effects);
+}
+
+/* Asks those who may still write to old memory whether they do. */
+static void ask_excluded(const struct rg_led *led, struct rg_effects *effects)
+{
+    for (int slot = 0; slot < led->view->capacity; slot++) {
+        const struct rg_member *member = &led->view->members[slot];
+        struct rg_message *message;
+
+        if (!member->quarantine || member->status == RG_MEMBER_ACTIVE)
+            continue;
+        message = rg_led_message(led, RG_MSG_EXCLUDED);
+        if (message) {
+            message->incarnation = member->incarnation;
+            message->status = RG_EISOLATED;
+        }
+        rg_effects_send(effects, member->world_rank, message);
+        rg_message_unref(message);
+    }
+}
+
+static void count_silence(const struct rg_coordinator *coordinator,
+                          struct rg_led *led)
+{
+    uint64_t limit =
+        coordinator->config.miss_ms / coordinator->config.heartbeat_ms;
+
+    for (int rank = 0; rank < led->view->nactive; rank++) {
+        int slot = led->view->order[rank];
+
+        if (++led->slots[slot].silent > limit && rg_led_is_present(led, slot))
+            led->is_disturbed = 1;
+    }
+}
+
+static void on_tick(struct rg_coordinator *coordinator, struct rg_led *led,
+                    struct rg_effects *effects)
+{
+    rg_effects_timer(effects, RG_TIMER_TICK, led->id,
+                     coordinator->config.heartbeat_ms);
+    if (led->phase == RG_LED_CLAIMING) {
+        rg_led_claim(coordinator, led, effects);
         return;
     }
-    slot = group ? sender_slot(group, peer, message) : -1;
-    if (slot < 0) {
-        coordinator->dropped++;
-        return;
+    if (led->view) {
+        rg_led_beat(led, effects);
+        ask_excluded(led, effects);
+        rg_led_notify(coordinator, led, effects);
     }
+    if (led->phase != RG_LED_FORMING)
+        rg_led_repeat(led, effects);
+    if (led->view && led->phase == RG_LED_STEADY) {
+        count_silence(coordinator, led);
+        rg_led_review(coordinator, led, effects);
+    }
+}
+
+static void on_timer(struct rg_coordinator *coordinator, struct rg_timer timer,
+                     struct rg_effects *effects)
+{
+    struct rg_led *led = rg_led_find(coordinator, timer.group);
+
+    if (!led)
+        return;
+    if (timer.kind == RG_TIMER_TICK)
+        on_tick(coordinator, led, effects);
+    else if (timer.kind == RG_TIMER_WINDOW)
+        rg_led_on_window(coordinator, led, effects);
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+static int holds_slot(const struct rg_view *view, int slot,
+                      const struct rg_message *message)
+{
+    return view && slot >= 0 &&
+           view->members[slot].incarnation == message->incarnation &&
+           (view->members[slot].status == RG_MEMBER_ACTIVE ||
+            view->members[slot].status == RG_MEMBER_JOINING);
+}
+
+/* The sender's slot; -1 if it is no member or an old incarnation. */
+static int sender_slot(const struct rg_led *led, int rank,
+                       const struct rg_message *message)
+{
+    int slot = -1;
+
+    if (led->proposal) {
+        slot = rg_view_slot_of(led->proposal, rank);
+        if (holds_slot(led->proposal, slot, message))
+            return slot;
+    }
+    if (led->view) {
+        slot = rg_view_slot_of(led->view, rank);
+        if (holds_slot(led->view, slot, message))
+            return slot;
+    }
+    return -1;
+}
+
+/* It thinks to be a member of a view that others have moved on from. */
+static void tell_excluded(const struct rg_led *led, int peer,
+                          const struct rg_message *message,
+                          struct rg_effects *effects)
+{
+    struct rg_message *answer;
+
+    if (!led->view || led->phase == RG_LED_CLAIMING || !message->epoch ||
+        message->epoch >= led->view->epoch)
+        return;
+    answer = rg_led_message(led, RG_MSG_EXCLUDED);
+    if (answer) {
+        answer->incarnation = message->incarnation;
+        answer->status = RG_EISOLATED;
+    }
+    rg_effects_send(effects, peer, answer);
+    rg_message_unref(answer);
+}
+
+static void from_member(struct rg_coordinator *coordinator, struct rg_led *led,
+                        int slot, struct rg_message *message,
+                        struct rg_effects *effects)
+{
+    led->slots[slot].silent = 0;
     switch (message->kind) {
     case RG_MSG_LEAVE:
-        depart(coordinator, group, slot, RG_MEMBER_LEFT, effects);
+        rg_led_on_leave(coordinator, led, slot, message, effects);
         break;
     case RG_MSG_QUIESCED:
-        on_quiesced(coordinator, group, slot, message, effects);
+        rg_led_on_quiesced(coordinator, led, slot, message, effects);
         break;
     case RG_MSG_VIEW_ACK:
-        on_view_ack(coordinator, group, slot, message, effects);
+        rg_led_on_view_ack(coordinator, led, slot, message, effects);
         break;
     case RG_MSG_POLICY:
-        on_policy(coordinator, group, slot, message, effects);
+    case RG_MSG_CHANGE:
+        rg_led_on_plan(coordinator, led, slot, message, effects);
         break;
     case RG_MSG_GATHER:
-        on_gather(coordinator, group, slot, message, effects);
+        rg_led_on_gather(coordinator, led, slot, message, effects);
+        break;
+    case RG_MSG_REPORT:
+        rg_led_on_report(coordinator, led, slot, message, effects);
+        break;
+    case RG_MSG_HEARTBEAT:
+        rg_led_on_heartbeat(coordinator, led, slot, message, effects);
+        break;
+    case RG_MSG_GRANT:
+        rg_led_on_grant(coordinator, led, slot, message, effects);
         break;
     default:
         coordinator->dropped++;
+    }
+}
+
+static void on_message(struct rg_coordinator *coordinator, int peer,
+                       struct rg_message *message, struct rg_effects *effects)
+{
+    struct rg_led *led = rg_led_find(coordinator, message->group);
+    int own = peer == coordinator->config.rank;
+    int slot;
+
+    if (message->kind == RG_MSG_JOIN) {
+        rg_led_on_join(coordinator, led, peer, message, effects);
+    } else if (message->kind == RG_MSG_STAND && own) {
+        rg_led_on_stand(coordinator, led, message, effects);
+    } else if (!led) {
+        coordinator->dropped++;
+    } else if (message->kind == RG_MSG_RESIGN && own) {
+        if (led->phase != RG_LED_FORMING)
+            rg_led_remove(coordinator, led, effects);
+    } else if (message->kind == RG_MSG_REFUSE) {
+        rg_led_on_refuse(coordinator, led, message, effects);
+    } else if (message->kind == RG_MSG_FENCED) {
+        rg_led_on_fenced(coordinator, led, peer, message->incarnation, effects);
+    } else {
+        slot = sender_slot(led, peer, message);
+        if (slot < 0) {
+            coordinator->dropped++;
+            tell_excluded(led, peer, message, effects);
+        } else {
+            from_member(coordinator, led, slot, message, effects);
+        }
+    }
+}
+
+/* ---- life and inspection ------------------------------------------------ */
+
+static void on_end(struct rg_coordinator *coordinator,
+                   const struct rg_input *input, struct rg_effects *effects)
+{
+    struct rg_led *next;
+
+    for (struct rg_led *led = coordinator->groups; led; led = next) {
+        next = led->next;
+        rg_led_on_end(coordinator, led, input->peer, input->process,
+                      input->kind == RG_INPUT_EXITED, effects);
     }
 }
 
@@ -718,8 +416,12 @@ void rg_coordinator_destroy(struct rg_coordinator *coordinator)
 {
     if (!coordinator)
         return;
-    while (coordinator->groups)
-        group_remove(coordinator, coordinator->groups);
+    while (coordinator->groups) {
+        struct rg_led *led = coordinator->groups;
+
+        coordinator->groups = led->next;
+        led_free(led);
+    }
     free(coordinator);
 }
 
@@ -727,23 +429,50 @@ void rg_coordinator_step(struct rg_coordinator *coordinator,
                          const struct rg_input *input,
                          struct rg_effects *effects)
 {
-    if (input->kind == RG_INPUT_MESSAGE)
+    switch (input->kind) {
+    case RG_INPUT_MESSAGE:
         on_message(coordinator, input->peer, input->message, effects);
-    else if (input->kind == RG_INPUT_GONE)
-        on_gone(coordinator, input->peer, effects);
+        break;
+    case RG_INPUT_TIMER:
+        on_timer(coordinator, input->timer, effects);
+        break;
+    case RG_INPUT_GONE:
+    case RG_INPUT_EXITED:
+        on_end(coordinator, input, effects);
+        break;
+    default:
+        break;
+    }
+}
+
+void rg_coordinator_retire(struct rg_coordinator *coordinator,
+                           struct rg_effects *effects)
+{
+    while (coordinator->groups)
+        if (!coordinator->groups->view ||
+            !rg_led_hand_over(coordinator, coordinator->groups, effects))
+            rg_led_remove(coordinator, coordinator->groups, effects);
 }
 
 const struct rg_view *
 rg_coordinator_view(const struct rg_coordinator *coordinator, uint32_t group)
 {
-    const struct group *found = group_find(coordinator, group);
+    const struct rg_led *led = rg_led_find(coordinator, group);
 
-    return found ? found->view : NULL;
+    return led ? led->view : NULL;
 }
 
 int rg_coordinator_is_idle(const struct rg_coordinator *coordinator)
 {
     return coordinator->groups == NULL;
+}
+
+int rg_coordinator_is_steady(const struct rg_coordinator *coordinator,
+                             uint32_t group)
+{
+    const struct rg_led *led = rg_led_find(coordinator, group);
+
+    return led && led->phase == RG_LED_STEADY;
 }
 
 uint64_t rg_coordinator_dropped(const struct rg_coordinator *coordinator)

@@ -20,8 +20,8 @@
 
 enum {
     COORDINATOR_RANK = 0,
-    FIRST_INCARNATION = 1,
-    FIRST_TERM = 1,
+    FIRST_PROCESS = 1,
+    ROUTES_OF_A_PAIR = 2, /* peer to peer, then through the hosts */
     NS_PER_MS = 1000000,
     NS_PER_S = 1000000000
 };
@@ -77,6 +77,10 @@ static enum rg_event_kind event_kind(enum rg_message_kind kind)
         return RG_EVENT_ACTIVATE;
     case RG_MSG_ERROR:
         return RG_EVENT_ERROR;
+    case RG_MSG_EXCLUDED:
+        return RG_EVENT_ISOLATED;
+    case RG_MSG_NOTICE:
+        return RG_EVENT_NOTICE;
     default:
         return RG_EVENT_NONE;
     }
@@ -460,22 +464,32 @@ int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
 
 static int create_machines(struct rg_driver *driver)
 {
-    const struct rg_agent_config agent = {.coordinator = COORDINATOR_RANK,
-                                          .incarnation = FIRST_INCARNATION,
-                                          .form_ms =
-                                              driver->settings.bootstrap_ms};
-    const struct rg_coordinator_config coordinator = {
+    const struct rg_settings *settings = &driver->settings;
+    const struct rg_agent_config agent = {
+        .rank = driver->rank,
         .world_size = driver->size,
-        .term = FIRST_TERM,
-        .workspaces = (uint32_t)driver->settings.workspaces};
+        .coordinator = COORDINATOR_RANK,
+        .process = FIRST_PROCESS,
+        .form_ms = settings->bootstrap_ms,
+        .heartbeat_ms = settings->heartbeat_ms,
+        .miss_ms = settings->heartbeat_miss_ms,
+        .window_ms = settings->window_ms,
+        .isolate_ms = settings->isolate_ms};
+    const struct rg_coordinator_config coordinator = {
+        .rank = driver->rank,
+        .first = COORDINATOR_RANK,
+        .world_size = driver->size,
+        .mode = (enum rg_mode)settings->mode,
+        .workspaces = (uint32_t)settings->workspaces,
+        .routes = ROUTES_OF_A_PAIR,
+        .heartbeat_ms = settings->heartbeat_ms,
+        .miss_ms = settings->heartbeat_miss_ms,
+        .window_ms = settings->window_ms,
+        .plan_ms = settings->deadline_ms};
 
     driver->agent = rg_agent_create(&agent);
-    if (!driver->agent)
-        return RG_ENOMEM;
-    if (driver->rank != COORDINATOR_RANK)
-        return RG_OK;
     driver->coordinator = rg_coordinator_create(&coordinator);
-    return driver->coordinator ? RG_OK : RG_ENOMEM;
+    return driver->agent && driver->coordinator ? RG_OK : RG_ENOMEM;
 }
 
 static int create_waiting(struct rg_driver *driver)

@@ -39,8 +39,13 @@ enum rg_event_kind {
     RG_EVENT_PREPARE,  /* epoch: the one to come; workspace: its generation */
     RG_EVENT_VIEW,     /* view: provisional, owned by the receiver */
     RG_EVENT_ACTIVATE, /* epoch: now in force */
-    RG_EVENT_ISOLATED, /* status says why */
-    RG_EVENT_ERROR     /* status, e.g. RG_EPOLICY; the group is unusable */
+    /*
+     * Out of the group: RG_EISOLATED (this side has no majority, or the others
+     * go on without this member), RG_ECLOSED (deactivated as planned).
+     */
+    RG_EVENT_ISOLATED,
+    RG_EVENT_NOTICE, /* status: enum rg_notice */
+    RG_EVENT_ERROR   /* status, e.g. RG_EPOLICY; the group is unusable */
 };
 
 struct rg_group_event {

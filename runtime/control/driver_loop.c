@@ -198,7 +198,7 @@ static void run_machines(struct rg_driver *driver)
     while ((letter = take_letter(&driver->letters))) {
         if (!letter->to_coordinator)
             rg_agent_step(driver->agent, &letter->input, &driver->effects);
-        else if (driver->coordinator)
+        else
             rg_coordinator_step(driver->coordinator, &letter->input,
                                 &driver->effects);
         carry_out(driver, letter->to_coordinator);
@@ -259,14 +259,13 @@ int rg_loop_adopt(struct rg_driver *driver, enum rg_link_kind kind, int fd,
 
 static void tell_gone(struct rg_driver *driver, int rank)
 {
-    struct rg_input input = {.kind = RG_INPUT_GONE, .peer = rank};
+    struct rg_input input = {.kind = RG_INPUT_GONE, .peer = rank, .process = 1};
 
     if (driver->peers[rank].gone)
         return;
     driver->peers[rank].gone = 1;
     post(driver, 0, &input);
-    if (driver->coordinator)
-        post(driver, 1, &input);
+    post(driver, 1, &input);
 }
 
 /* Closes the socket; the link itself is freed by reap(). */
@@ -281,14 +280,11 @@ static void link_close(struct rg_driver *driver, struct rg_link *link)
 
 /*
  * End of file or a broken stream. Without a BYE the process behind it has
- * died. With one it went in order, which is only a loss if it took away the
- * coordinator.
+ * died. With one it went in order.
  */
 static void link_lost(struct rg_driver *driver, struct rg_link *link, int rc)
 {
     int peer = link->peer;
-    int was_served = link->kind == RG_LINK_CONTROL && !driver->coordinator;
-
     if (rc == RG_EPROTO && peer < 0)
         rg_log(RG_LOG_WARN, driver->rank,
                "closed a connection that is not of this job");
@@ -296,8 +292,7 @@ static void link_lost(struct rg_driver *driver, struct rg_link *link, int rc)
         rg_log(RG_LOG_ERROR, driver->rank,
                "closed the link to rank %d: malformed message", peer);
     link_close(driver, link);
-    if (peer >= 0 && driver->stop < RG_STOP_CLOSING &&
-        (!link->said_bye || was_served))
+    if (peer >= 0 && driver->stop < RG_STOP_CLOSING && !link->said_bye)
         tell_gone(driver, peer);
 }
 
@@ -318,8 +313,7 @@ static int prove(struct rg_driver *driver, struct rg_link *link,
     if (hello->kind != RG_MSG_HELLO || hello->bytes != RG_SECRET_BYTES ||
         !secret_equal(hello->data, driver->boot.secret) ||
         hello->world_rank < 0 || hello->world_rank >= driver->size ||
-        hello->world_rank == driver->rank ||
-        (link->kind == RG_LINK_CONTROL && !driver->coordinator))
+        hello->world_rank == driver->rank)
         return RG_EPROTO;
     link->peer = hello->world_rank;
     if (*peer_link(driver, link)) {
@@ -354,7 +348,7 @@ static int take_message(struct rg_driver *driver, struct rg_link *link,
     if (message->kind == RG_MSG_BYE)
         link->said_bye = 1;
     else if (message->kind < RG_MSG_JOIN || link->kind != RG_LINK_CONTROL ||
-             (to_coordinator && !driver->coordinator))
+             rg_message_is_local(message->kind))
         return RG_EPROTO;
     else
         post(driver, to_coordinator, &input);
@@ -503,8 +497,12 @@ static void advance_stop(struct rg_driver *driver)
         driver->stop = RG_STOP_SERVING;
         driver->stop_ns = now + driver->settings.deadline_ms * NS_PER_MS;
     }
+    if (driver->stop == RG_STOP_SERVING && now >= driver->stop_ns) {
+        rg_coordinator_retire(driver->coordinator, &driver->effects);
+        carry_out(driver, 1);
+    }
     if (driver->stop == RG_STOP_SERVING &&
-        (now >= driver->stop_ns || !driver->coordinator ||
+        (now >= driver->stop_ns ||
          rg_coordinator_is_idle(driver->coordinator))) {
         say_bye(driver);
         driver->stop = RG_STOP_CLOSING;

@@ -104,7 +104,7 @@ struct rg_driver {
     struct rg_alarm *alarms;
     size_t nalarms;
     size_t alarm_room;
-    struct rg_coordinator *coordinator; /* null where it does not run */
+    struct rg_coordinator *coordinator;
     struct rg_agent *agent;
     struct rg_effects effects;
 };

@@ -1,7 +1,15 @@
 noinst_LIBRARIES += librg_control.a
 librg_control_a_SOURCES = \
 	runtime/control/agent.c runtime/control/agent.h \
+	runtime/control/agent_elect.c runtime/control/agent_follow.c \
+	runtime/control/agent_state.h \
 	runtime/control/coordinator.c runtime/control/coordinator.h \
+	runtime/control/coordinator_change.c \
+	runtime/control/coordinator_claim.c \
+	runtime/control/coordinator_gather.c \
+	runtime/control/coordinator_member.c \
+	runtime/control/coordinator_plan.c \
+	runtime/control/coordinator_state.h \
 	runtime/control/driver.c runtime/control/driver.h \
 	runtime/control/driver_bootstrap.c runtime/control/driver_bootstrap.h \
 	runtime/control/driver_link.c runtime/control/driver_link.h \

@@ -16,7 +16,10 @@
 /* A timer is named by kind and group: setting it again replaces it. */
 enum rg_timer_kind {
     RG_TIMER_NONE = 0,
-    RG_TIMER_FORM /* agent: the first view must be active by then */
+    RG_TIMER_FORM,  /* agent: the first view must be active by then */
+    RG_TIMER_TICK,  /* both: the beat of liveness and of repetition */
+    RG_TIMER_ELECT, /* agent: its turn to stand for election */
+    RG_TIMER_WINDOW /* coordinator: answers that have not come will not */
 };
 
 struct rg_timer {
@@ -29,12 +32,14 @@ enum rg_input_kind {
     RG_INPUT_MESSAGE, /* `message` came from the process `peer` */
     RG_INPUT_REQUEST, /* `message` is what the caller asks of its agent */
     RG_INPUT_TIMER,   /* `timer` has expired */
-    RG_INPUT_GONE     /* the process `peer` is known to be dead */
+    RG_INPUT_GONE,    /* `process` of `peer` has ended; memory may live */
+    RG_INPUT_EXITED   /* it is gone and can write nowhere any more */
 };
 
 struct rg_input {
     enum rg_input_kind kind;
     int peer;                   /* world rank */
+    uint32_t process;           /* GONE, EXITED: which life of that rank */
     struct rg_message *message; /* a machine that keeps it takes a reference */
     struct rg_timer timer;
 };

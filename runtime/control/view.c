@@ -12,6 +12,7 @@ struct rg_view *rg_view_create(uint32_t group, int capacity)
 
     if (!view)
         return NULL;
+    view->references = 1;
     view->group = group;
     view->capacity = capacity;
     view->members = calloc((size_t)capacity, sizeof(*view->members));
@@ -34,11 +35,20 @@ struct rg_view *rg_view_clone(const struct rg_view *view)
 
     if (!copy || rg_view_set_policy(copy, view->policy))
         goto error;
+    if (view->nfaults) {
+        copy->faults = calloc((size_t)view->nfaults, sizeof(*view->faults));
+        if (!copy->faults)
+            goto error;
+        memcpy(copy->faults, view->faults,
+               (size_t)view->nfaults * sizeof(*view->faults));
+    }
     owned = *copy;
     *copy = *view;
+    copy->references = 1;
     copy->members = owned.members;
     copy->order = owned.order;
     copy->policy = owned.policy;
+    copy->faults = owned.faults;
     memcpy(copy->members, view->members, slots * sizeof(*view->members));
     memcpy(copy->order, view->order, slots * sizeof(*view->order));
     return copy;
@@ -47,11 +57,18 @@ error:
     return NULL;
 }
 
+struct rg_view *rg_view_ref(struct rg_view *view)
+{
+    view->references++;
+    return view;
+}
+
 void rg_view_destroy(struct rg_view *view)
 {
-    if (!view)
+    if (!view || --view->references > 0)
         return;
     free(view->policy);
+    free(view->faults);
     free(view->order);
     free(view->members);
     free(view);
@@ -98,6 +115,71 @@ int rg_view_rank_of(const struct rg_view *view, int slot)
             high = middle;
     }
     return low < view->nactive && view->order[low] == slot ? low : -1;
+}
+
+int rg_view_is_active(const struct rg_view *view, int world_rank,
+                      uint32_t incarnation)
+{
+    int slot = rg_view_slot_of(view, world_rank);
+
+    return slot >= 0 && view->members[slot].status == RG_MEMBER_ACTIVE &&
+           view->members[slot].incarnation == incarnation;
+}
+
+int rg_view_is_same(const struct rg_view *a, const struct rg_view *b)
+{
+    return a->epoch == b->epoch && a->term == b->term &&
+           a->coordinator == b->coordinator && a->attempt == b->attempt;
+}
+
+int rg_view_has_quorum(const struct rg_view *view,
+                       const struct rg_bitset *voters,
+                       const struct rg_bitset *absent)
+{
+    int votes = 0;
+    int missing = 0; /* neither voting nor absent */
+
+    for (int rank = 0; rank < view->nactive; rank++) {
+        int slot = view->order[rank];
+
+        if (rg_bitset_test(voters, slot))
+            votes++;
+        else if (!rg_bitset_test(absent, slot))
+            missing++;
+    }
+    if (!votes)
+        return 0;
+    return !missing || 2 * votes > view->nactive ||
+           (2 * votes == view->nactive &&
+            rg_bitset_test(voters, view->order[0]));
+}
+
+int rg_view_add_fault(struct rg_view *view, int from, int to)
+{
+    size_t count = (size_t)view->nfaults;
+    struct rg_link_fault *faults;
+
+    for (int i = 0; i < view->nfaults; i++)
+        if (view->faults[i].from == from && view->faults[i].to == to) {
+            view->faults[i].count++;
+            return RG_OK;
+        }
+    faults = realloc(view->faults, (count + 1) * sizeof(*faults));
+    if (!faults)
+        return RG_ENOMEM;
+    faults[count] = (struct rg_link_fault){.from = from, .to = to, .count = 1};
+    view->faults = faults;
+    view->nfaults++;
+    return RG_OK;
+}
+
+int rg_ballot_compare(const struct rg_ballot *a, const struct rg_ballot *b)
+{
+    if (a->term != b->term)
+        return a->term < b->term ? -1 : 1;
+    if (a->leader != b->leader)
+        return a->leader > b->leader ? -1 : 1;
+    return (a->attempt > b->attempt) - (a->attempt < b->attempt);
 }
 
 int rg_view_set_policy(struct rg_view *view, const char *policy)

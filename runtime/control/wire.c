@@ -152,6 +152,20 @@ static void walk_info(struct codec *codec, struct rg_member_info *info)
     walk_field(codec, info->device_uuid, sizeof(info->device_uuid));
 }
 
+static void walk_endpoint(struct codec *codec, struct rg_endpoint *endpoint)
+{
+    walk_field(codec, endpoint->address, RG_ADDRESS_BYTES);
+    walk_u32(codec, &endpoint->port);
+    walk_field(codec, endpoint->unix_name, RG_UNIX_NAME_BYTES);
+}
+
+static void walk_ballot(struct codec *codec, struct rg_ballot *ballot)
+{
+    walk_u64(codec, &ballot->term);
+    walk_int(codec, &ballot->leader);
+    walk_u32(codec, &ballot->attempt);
+}
+
 static void walk_member(struct codec *codec, struct rg_member *member)
 {
     member->status = (enum rg_member_status)walk_enum(
@@ -160,11 +174,18 @@ static void walk_member(struct codec *codec, struct rg_member *member)
         return;
     walk_int(codec, &member->world_rank);
     walk_u32(codec, &member->incarnation);
+    walk_u32(codec, &member->quarantine);
     walk_info(codec, &member->info);
+    walk_endpoint(codec, &member->endpoint);
 }
 
 static void walk_view_head(struct codec *codec, struct rg_view *view)
 {
+    walk_u64(codec, &view->epoch);
+    walk_u64(codec, &view->term);
+    walk_int(codec, &view->coordinator);
+    walk_u32(codec, &view->attempt);
+    walk_u64(codec, &view->plan);
     walk_u64(codec, &view->committed_seq);
     walk_u64(codec, &view->first_seq);
     walk_u32(codec, &view->workspace);
@@ -193,6 +214,32 @@ static void walk_view_policy(struct codec *codec, struct rg_view *view)
     free(text);
 }
 
+static void walk_faults(struct codec *codec, struct rg_view *view)
+{
+    enum { FAULT_BYTES = 12 };
+    size_t count;
+
+    walk_int(codec, &view->nfaults);
+    count = (size_t)view->nfaults;
+    if (codec->mode == READ) {
+        if (view->nfaults < 0 || count > left(codec) / FAULT_BYTES) {
+            fail(codec, RG_EPROTO);
+            view->nfaults = 0;
+            return;
+        }
+        view->faults = count ? calloc(count, sizeof(*view->faults)) : NULL;
+        if (count && !view->faults) {
+            fail(codec, RG_ENOMEM);
+            view->nfaults = 0;
+        }
+    }
+    for (int i = 0; i < view->nfaults && !codec->rc; i++) {
+        walk_int(codec, &view->faults[i].from);
+        walk_int(codec, &view->faults[i].to);
+        walk_u32(codec, &view->faults[i].count);
+    }
+}
+
 static void walk_view(struct codec *codec, struct rg_message *message)
 {
     int capacity = message->view ? message->view->capacity : 0;
@@ -211,14 +258,13 @@ static void walk_view(struct codec *codec, struct rg_message *message)
             fail(codec, RG_ENOMEM);
             return;
         }
-        message->view->term = message->term;
-        message->view->epoch = message->epoch;
     }
     view = message->view;
     walk_view_head(codec, view);
     walk_view_policy(codec, view);
     for (int slot = 0; slot < capacity && !codec->rc; slot++)
         walk_member(codec, &view->members[slot]);
+    walk_faults(codec, view);
     if (codec->mode == READ)
         rg_view_reorder(view);
 }
@@ -227,30 +273,55 @@ static void walk_address(struct codec *codec, struct rg_message *message)
 {
     walk_int(codec, &message->status);
     walk_field(codec, message->info.host_id, sizeof(message->info.host_id));
-    walk_field(codec, message->endpoint.address, RG_ADDRESS_BYTES);
-    walk_u32(codec, &message->endpoint.port);
-    walk_field(codec, message->endpoint.unix_name, RG_UNIX_NAME_BYTES);
+    walk_endpoint(codec, &message->endpoint);
     walk_block(codec, &message->data, &message->bytes, RG_SECRET_BYTES);
 }
 
 static void walk_hello(struct codec *codec, struct rg_message *message)
 {
     walk_int(codec, &message->world_rank);
+    walk_u64(codec, &message->call);
     walk_block(codec, &message->data, &message->bytes, RG_SECRET_BYTES);
 }
 
 static void walk_join(struct codec *codec, struct rg_message *message)
 {
     walk_int(codec, &message->capacity);
+    walk_int(codec, &message->status);
     walk_u64(codec, &message->first_seq);
     walk_info(codec, &message->info);
+    walk_endpoint(codec, &message->endpoint);
     walk_text(codec, message);
 }
 
 static void walk_quiesced(struct codec *codec, struct rg_message *message)
 {
+    walk_int(codec, &message->status);
     walk_u64(codec, &message->completed);
     walk_u64(codec, &message->claimed);
+}
+
+static void walk_attempt(struct codec *codec, struct rg_message *message)
+{
+    walk_u32(codec, &message->attempt);
+}
+
+static void walk_proposal(struct codec *codec, struct rg_message *message)
+{
+    walk_attempt(codec, message);
+    walk_view(codec, message);
+}
+
+static void walk_policy(struct codec *codec, struct rg_message *message)
+{
+    walk_u64(codec, &message->call);
+    walk_text(codec, message);
+}
+
+static void walk_change(struct codec *codec, struct rg_message *message)
+{
+    walk_u64(codec, &message->call);
+    walk_block(codec, &message->data, &message->bytes, RG_TEXT_MAX);
 }
 
 static void walk_gather(struct codec *codec, struct rg_message *message)
@@ -266,6 +337,33 @@ static void walk_gathered(struct codec *codec, struct rg_message *message)
     walk_block(codec, &message->data, &message->bytes, RG_WIRE_MAX);
 }
 
+static void walk_report(struct codec *codec, struct rg_message *message)
+{
+    walk_int(codec, &message->status);
+    walk_int(codec, &message->world_rank);
+    walk_u32(codec, &message->subject);
+    walk_u64(codec, &message->claimed);
+    walk_block(codec, &message->data, &message->bytes, RG_TEXT_MAX);
+}
+
+/* HEARTBEAT and BEAT. */
+static void walk_beat(struct codec *codec, struct rg_message *message)
+{
+    walk_int(codec, &message->status);
+    walk_u64(codec, &message->completed);
+}
+
+static void walk_grant(struct codec *codec, struct rg_message *message)
+{
+    int has_view = walk_enum(codec, message->view != NULL, 2);
+
+    if (!has_view)
+        return;
+    walk_int(codec, &message->status);
+    walk_ballot(codec, &message->ballot);
+    walk_view(codec, message);
+}
+
 static void walk_prepare(struct codec *codec, struct rg_message *message)
 {
     walk_u32(codec, &message->workspace);
@@ -274,6 +372,23 @@ static void walk_prepare(struct codec *codec, struct rg_message *message)
 static void walk_error(struct codec *codec, struct rg_message *message)
 {
     walk_int(codec, &message->status);
+    walk_u64(codec, &message->call);
+}
+
+static void walk_notice(struct codec *codec, struct rg_message *message)
+{
+    message->status = walk_enum(codec, message->status, RG_NOTICE_COUNT);
+    walk_block(codec, &message->data, &message->bytes, RG_TEXT_MAX);
+}
+
+static void walk_status(struct codec *codec, struct rg_message *message)
+{
+    walk_int(codec, &message->status);
+}
+
+static void walk_rank(struct codec *codec, struct rg_message *message)
+{
+    walk_int(codec, &message->world_rank);
 }
 
 static void walk_nothing(struct codec *codec, struct rg_message *message)
@@ -282,6 +397,7 @@ static void walk_nothing(struct codec *codec, struct rg_message *message)
     (void)message;
 }
 
+/* Kinds without an entry do not travel. */
 static void walk_fields(struct codec *codec, struct rg_message *message)
 {
     static void (*const walks[RG_MSG_COUNT])(struct codec *,
@@ -289,11 +405,18 @@ static void walk_fields(struct codec *codec, struct rg_message *message)
         [RG_MSG_ADDRESS] = walk_address,   [RG_MSG_HELLO] = walk_hello,
         [RG_MSG_BYE] = walk_nothing,       [RG_MSG_OFFER] = walk_nothing,
         [RG_MSG_JOIN] = walk_join,         [RG_MSG_LEAVE] = walk_nothing,
-        [RG_MSG_QUIESCED] = walk_quiesced, [RG_MSG_VIEW_ACK] = walk_nothing,
-        [RG_MSG_POLICY] = walk_text,       [RG_MSG_GATHER] = walk_gather,
-        [RG_MSG_PREPARE] = walk_prepare,   [RG_MSG_VIEW] = walk_view,
-        [RG_MSG_ACTIVATE] = walk_nothing,  [RG_MSG_ERROR] = walk_error,
-        [RG_MSG_GATHERED] = walk_gathered,
+        [RG_MSG_QUIESCED] = walk_quiesced, [RG_MSG_VIEW_ACK] = walk_attempt,
+        [RG_MSG_POLICY] = walk_policy,     [RG_MSG_CHANGE] = walk_change,
+        [RG_MSG_GATHER] = walk_gather,     [RG_MSG_REPORT] = walk_report,
+        [RG_MSG_FENCED] = walk_nothing,    [RG_MSG_HEARTBEAT] = walk_beat,
+        [RG_MSG_GRANT] = walk_grant,       [RG_MSG_REFUSE] = walk_rank,
+        [RG_MSG_PREPARE] = walk_prepare,   [RG_MSG_VIEW] = walk_proposal,
+        [RG_MSG_ACTIVATE] = walk_attempt,  [RG_MSG_ERROR] = walk_error,
+        [RG_MSG_GATHERED] = walk_gathered, [RG_MSG_NOTICE] = walk_notice,
+        [RG_MSG_EXCLUDED] = walk_status,   [RG_MSG_BEAT] = walk_beat,
+        [RG_MSG_CLAIM] = walk_status,      [RG_MSG_HANDOVER] = walk_nothing,
+        [RG_MSG_LOST] = walk_rank,         [RG_MSG_SEEK] = walk_nothing,
+        [RG_MSG_LEADER] = walk_rank,
     };
 
     if (!walks[message->kind])

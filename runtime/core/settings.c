@@ -28,9 +28,11 @@ static int check(const struct rg_settings *settings)
 
     if (settings->workspaces < 2 || settings->workspaces > 8)
         wrong = "RG_WORKSPACES must be 2 to 8";
+    else if (settings->mode > 2)
+        wrong = "RG_MODE must be 0 to 2";
     else if (!settings->deadline_ms || !settings->window_ms ||
              !settings->heartbeat_ms || !settings->bootstrap_ms ||
-             !settings->park_ms)
+             !settings->park_ms || !settings->isolate_ms)
         wrong = "a timeout of 0 ms cannot be met";
     else if (settings->heartbeat_miss_ms <= settings->heartbeat_ms)
         wrong = "RG_HEARTBEAT_MISS_MS must exceed RG_HEARTBEAT_MS";

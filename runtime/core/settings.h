@@ -16,6 +16,12 @@
     X(heartbeat_ms, "RG_HEARTBEAT_MS", 200, "ms", "between heartbeats")        \
     X(heartbeat_miss_ms, "RG_HEARTBEAT_MISS_MS", 3000, "ms",                   \
       "silence after which a member is unreachable")                           \
+    X(isolate_ms, "RG_ISOLATE_MS", 5000, "ms",                                 \
+      "without a coordinator or an end of a change for that long beyond the "  \
+      "silence: isolated")                                                     \
+    X(mode, "RG_MODE", 0, "0 to 2",                                            \
+      "failed members: 0 leave at once, 1 leave when all ask for a change, 2 " \
+      "leave when the change names them")                                      \
     X(bootstrap_ms, "RG_BOOTSTRAP_MS", 60000, "ms",                            \
       "start: all ranks connected and the first view active")                  \
     X(park_ms, "RG_PARK_MS", 30000, "ms",                                      \

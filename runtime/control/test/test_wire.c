@@ -39,6 +39,12 @@ static struct rg_view *sample_view(uint64_t term, uint64_t epoch)
         fill_info(&view->members[slot].info);
     }
     view->term = term;
+    view->coordinator = 2;
+    view->attempt = 6;
+    view->plan = 9;
+    view->members[2].quarantine = 3;
+    assert_int_equal(rg_view_add_fault(view, 1, 3), RG_OK);
+    assert_int_equal(rg_view_add_fault(view, 1, 3), RG_OK);
     view->epoch = epoch;
     view->status = RG_VIEW_ACTIVE;
     view->backend = RG_BACKEND_NEW;
@@ -69,37 +75,79 @@ static struct rg_message *sample(enum rg_message_kind kind)
         break;
     case RG_MSG_HELLO:
         message->world_rank = 9;
+        message->call = 4711;
         rg_message_set_data(message, "0123456789abcdef", 16);
         break;
     case RG_MSG_JOIN:
         message->capacity = 4096;
+        message->status = 1;
         message->first_seq = UINT64_MAX;
         fill_info(&message->info);
+        snprintf(message->endpoint.address, RG_ADDRESS_BYTES, "10.1.2.3");
         rg_message_set_data(message, "policy", 6);
         break;
     case RG_MSG_QUIESCED:
         message->completed = 11;
         message->claimed = 13;
+        message->status = 1;
+        break;
+    case RG_MSG_VIEW_ACK:
+    case RG_MSG_ACTIVATE:
+        message->attempt = 8;
         break;
     case RG_MSG_POLICY:
+        message->call = 2;
         rg_message_set_data(message, "all_reduce=oneshot", 18);
         break;
+    case RG_MSG_CHANGE:
     case RG_MSG_GATHER:
         message->call = 2;
         rg_message_set_data(message, "\0\1\2\3", 4);
+        break;
+    case RG_MSG_REPORT:
+        message->status = RG_EVIDENCE_STALLED;
+        message->world_rank = 3;
+        message->subject = 2;
+        message->claimed = 77;
+        rg_message_set_data(message, "\1", 1);
+        break;
+    case RG_MSG_HEARTBEAT:
+    case RG_MSG_BEAT:
+        message->completed = 12;
+        message->status = 1;
+        break;
+    case RG_MSG_GRANT:
+        message->status = 1;
+        message->ballot = (struct rg_ballot){4, 2, 1};
+        message->view = sample_view(3, 7);
+        break;
+    case RG_MSG_REFUSE:
+    case RG_MSG_LOST:
+    case RG_MSG_LEADER:
+        message->world_rank = 2;
+        break;
+    case RG_MSG_CLAIM:
+    case RG_MSG_EXCLUDED:
+        message->status = 1;
         break;
     case RG_MSG_GATHERED:
         message->call = 2;
         message->status = RG_EINVAL;
         rg_message_set_data(message, "\0\1\2\3\4\5\6\7", 8);
         break;
+    case RG_MSG_NOTICE:
+        message->status = RG_NOTICE_FAILED;
+        rg_message_set_data(message, "\2", 1);
+        break;
     case RG_MSG_PREPARE:
         message->workspace = 1;
         break;
     case RG_MSG_ERROR:
         message->status = RG_EPOLICY;
+        message->call = 1;
         break;
     case RG_MSG_VIEW:
+        message->attempt = 8;
         message->view = sample_view(message->term, message->epoch);
         break;
     default:
@@ -113,7 +161,11 @@ static void assert_views_equal(const struct rg_view *a, const struct rg_view *b)
     assert_int_equal(a->group, b->group);
     assert_int_equal(a->capacity, b->capacity);
     assert_int_equal(a->nactive, b->nactive);
-    assert_true(a->term == b->term && a->epoch == b->epoch);
+    assert_true(rg_view_is_same(a, b));
+    assert_true(a->plan == b->plan);
+    assert_int_equal(a->nfaults, b->nfaults);
+    assert_memory_equal(a->faults, b->faults,
+                        (size_t)a->nfaults * sizeof(*a->faults));
     assert_true(a->status == b->status && a->backend == b->backend);
     assert_true(a->committed_seq == b->committed_seq);
     assert_true(a->first_seq == b->first_seq);
@@ -128,6 +180,7 @@ static void assert_views_equal(const struct rg_view *a, const struct rg_view *b)
         assert_true(x->status == y->status);
         assert_int_equal(x->world_rank, y->world_rank);
         assert_int_equal(x->incarnation, y->incarnation);
+        assert_int_equal(x->quarantine, y->quarantine);
         assert_memory_equal(&x->info, &y->info, sizeof(x->info));
     }
 }
@@ -141,6 +194,9 @@ static void assert_messages_equal(const struct rg_message *a,
     assert_true(a->term == b->term && a->epoch == b->epoch);
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->world_rank, b->world_rank);
+    assert_int_equal(a->attempt, b->attempt);
+    assert_int_equal(a->subject, b->subject);
+    assert_int_equal(rg_ballot_compare(&a->ballot, &b->ballot), 0);
     assert_int_equal(a->capacity, b->capacity);
     assert_int_equal(a->workspace, b->workspace);
     assert_true(a->first_seq == b->first_seq && a->call == b->call);
@@ -177,6 +233,8 @@ static void every_kind_survives_a_round_trip(void **state)
 {
     (void)state;
     for (int kind = RG_MSG_ADDRESS; kind < RG_MSG_COUNT; kind++) {
+        if (rg_message_is_local((enum rg_message_kind)kind))
+            continue;
         struct rg_message *sent = sample((enum rg_message_kind)kind);
         struct rg_message *got;
         unsigned char *frame;
@@ -197,7 +255,7 @@ static void every_kind_survives_a_round_trip(void **state)
 
 static void bytes_are_little_endian_behind_a_version(void **state)
 {
-    static const unsigned char expected[] = {32,
+    static const unsigned char expected[] = {40,
                                              0,
                                              0,
                                              0,
@@ -232,14 +290,22 @@ static void bytes_are_little_endian_behind_a_version(void **state)
                                              0xf6,
                                              0xff,
                                              0xff,
-                                             0xff};
+                                             0xff,
+                                             1,
+                                             0,
+                                             0,
+                                             0,
+                                             0,
+                                             0,
+                                             0,
+                                             0};
     struct rg_message *message = sample(RG_MSG_ERROR);
     unsigned char *frame;
     size_t bytes;
 
     (void)state;
     assert_int_equal(rg_wire_encode(message, &frame, &bytes), RG_OK);
-    assert_int_equal(bytes, 36);
+    assert_int_equal(bytes, sizeof(expected));
 
     assert_memory_equal(frame, expected, sizeof(expected));
     free(frame);
@@ -250,6 +316,8 @@ static void every_truncation_and_any_excess_is_refused(void **state)
 {
     (void)state;
     for (int kind = RG_MSG_ADDRESS; kind < RG_MSG_COUNT; kind++) {
+        if (rg_message_is_local((enum rg_message_kind)kind))
+            continue;
         struct rg_message *got = NULL;
         size_t bytes;
         unsigned char *body = sample_body((enum rg_message_kind)kind, &bytes);
@@ -279,6 +347,8 @@ static void damaged_bytes_never_break_the_decoder(void **state)
 
     (void)state;
     for (int kind = RG_MSG_ADDRESS; kind < RG_MSG_COUNT; kind++) {
+        if (rg_message_is_local((enum rg_message_kind)kind))
+            continue;
         size_t bytes;
         unsigned char *body = sample_body((enum rg_message_kind)kind, &bytes);
 
@@ -320,9 +390,88 @@ static void wrong_versions_kinds_and_texts_are_refused(void **state)
     refuse_changed(RG_MSG_LEAVE, 2, RG_MSG_NONE);
     refuse_changed(RG_MSG_LEAVE, 2, RG_MSG_COUNT);
     refuse_changed(RG_MSG_LEAVE, 3, 1);
-    refuse_changed(RG_MSG_POLICY, HEAD + 4 + 2, 0); /* 0 within the text */
-    refuse_changed(RG_MSG_VIEW, HEAD + 3, 0x80);    /* negative capacity */
-    refuse_changed(RG_MSG_VIEW, HEAD + 4 + 20, RG_BACKEND_NEW + 1);
+    refuse_changed(RG_MSG_POLICY, HEAD + 8 + 4 + 2, 0); /* 0 in the text */
+    refuse_changed(RG_MSG_VIEW, HEAD + 4 + 3, 0x80);    /* negative capacity */
+    refuse_changed(RG_MSG_NOTICE, HEAD, RG_NOTICE_COUNT);
+    refuse_changed(RG_MSG_GRANT, HEAD, 2); /* neither a view nor none */
+    for (int kind = RG_MSG_LEAVE; kind < RG_MSG_COUNT; kind++)
+        if (rg_message_is_local((enum rg_message_kind)kind))
+            refuse_changed(RG_MSG_LEAVE, 2, (unsigned char)kind);
+}
+
+/* The order of ballots: term, then the lower rank, then the attempt. */
+static void ballots_are_totally_ordered(void **state)
+{
+    static const struct rg_ballot rising[] = {{1, 5, 0}, {1, 5, 9}, {1, 2, 0},
+                                              {2, 9, 3}, {2, 0, 0}, {2, 0, 1}};
+    enum { COUNT = sizeof(rising) / sizeof(*rising) };
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        for (int j = 0; j < COUNT; j++) {
+            int order = rg_ballot_compare(&rising[i], &rising[j]);
+
+            assert_true(i < j ? order < 0 : i > j ? order > 0 : order == 0);
+        }
+}
+
+static int decides(const char *voters, const char *absent)
+{
+    struct rg_view *view = rg_view_create(1, 6);
+    struct rg_bitset sets[2];
+    int has;
+
+    for (int slot = 0; slot < 6; slot++)
+        view->members[slot].status =
+            slot == 1 ? RG_MEMBER_FAILED : RG_MEMBER_ACTIVE;
+    rg_view_reorder(view);
+    for (int i = 0; i < 2; i++) {
+        rg_bitset_init(&sets[i], 6);
+        for (const char *at = i ? absent : voters; *at; at++)
+            rg_bitset_set(&sets[i], *at - '0');
+    }
+    has = rg_view_has_quorum(view, &sets[0], &sets[1]);
+    rg_bitset_fini(&sets[0]);
+    rg_bitset_fini(&sets[1]);
+    view->members[5].status = RG_MEMBER_LEFT;
+    rg_view_destroy(view);
+    return has;
+}
+
+/* Active are 0, 2, 3, 4, 5. */
+static void majorities_decide(void **state)
+{
+    (void)state;
+    assert_true(decides("023", ""));
+    assert_true(decides("345", ""));
+    assert_false(decides("02", ""));
+    assert_false(decides("012", ""));  /* 1 is no member */
+    assert_true(decides("5", "0234")); /* all who live */
+    assert_false(decides("45", "02")); /* 3 may have voted with the dead */
+    assert_false(decides("", "02345"));
+}
+
+static void exactly_half_decides_with_the_lowest(void **state)
+{
+    struct rg_view *view = rg_view_create(1, 4);
+    struct rg_bitset voters;
+    struct rg_bitset absent;
+
+    (void)state;
+    rg_bitset_init(&voters, 4);
+    rg_bitset_init(&absent, 4);
+    for (int slot = 0; slot < 4; slot++)
+        view->members[slot].status = RG_MEMBER_ACTIVE;
+    rg_view_reorder(view);
+    rg_bitset_set(&voters, 0);
+    rg_bitset_set(&voters, 3);
+    assert_true(rg_view_has_quorum(view, &voters, &absent));
+    rg_bitset_clear(&voters, 0);
+    rg_bitset_set(&voters, 1);
+    assert_false(rg_view_has_quorum(view, &voters, &absent));
+    rg_bitset_fini(&voters);
+    rg_bitset_fini(&absent);
+    rg_view_destroy(view);
 }
 
 static void prefixes_are_bounded(void **state)
@@ -367,6 +516,9 @@ int main(void)
         cmocka_unit_test(every_truncation_and_any_excess_is_refused),
         cmocka_unit_test(damaged_bytes_never_break_the_decoder),
         cmocka_unit_test(wrong_versions_kinds_and_texts_are_refused),
+        cmocka_unit_test(ballots_are_totally_ordered),
+        cmocka_unit_test(majorities_decide),
+        cmocka_unit_test(exactly_half_decides_with_the_lowest),
         cmocka_unit_test(prefixes_are_bounded),
         cmocka_unit_test(views_map_slots_and_ranks),
     };

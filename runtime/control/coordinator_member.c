@@ -1,0 +1,534 @@
+/* Who joins, leaves, dies, is alive, and what members report. */
+#include <stdlib.h>
+
+#include "runtime/control/coordinator_state.h"
+#include "runtime/core/log.h"
+#include "runtime/status.h"
+
+static int is_live(const struct rg_member *member)
+{
+    return member->status == RG_MEMBER_ACTIVE ||
+           member->status == RG_MEMBER_JOINING;
+}
+
+static int covers(uint32_t process, const struct rg_member *member)
+{
+    return member->incarnation >> RG_INCARNATION_SHIFT <= process;
+}
+
+/* ---- forming ------------------------------------------------------------ */
+
+/* What a joiner says that contradicts the group; null: nothing. */
+static const char *join_conflict(const struct rg_coordinator *coordinator,
+                                 const struct rg_view *view,
+                                 const struct rg_message *message)
+{
+    const struct rg_member *other = NULL;
+
+    if (message->capacity < coordinator->config.world_size)
+        return "capacity (smaller than the world)";
+    if (message->capacity != view->capacity)
+        return "capacity";
+    for (int slot = 0; slot < view->capacity && !other; slot++)
+        if (is_live(&view->members[slot]))
+            other = &view->members[slot];
+    if (!other)
+        return NULL;
+    if (!message->status && message->first_seq != view->first_seq)
+        return "first seq";
+    if (message->info.region_bytes != other->info.region_bytes)
+        return "region size";
+    if (message->info.layout_hash != other->info.layout_hash)
+        return "layout (another build or algorithm table)";
+    if (message->info.device_kind != other->info.device_kind)
+        return "device kind";
+    return NULL;
+}
+
+static struct rg_led *forming_create(struct rg_coordinator *coordinator,
+                                     const struct rg_message *message,
+                                     struct rg_effects *effects)
+{
+    int capacity = message->capacity;
+    struct rg_led *led;
+
+    if (capacity < coordinator->config.world_size)
+        capacity = coordinator->config.world_size;
+    led = rg_led_create(coordinator, message->group, capacity);
+    if (!led)
+        return NULL;
+    led->proposal = rg_view_create(message->group, capacity);
+    if (!led->proposal) {
+        rg_led_remove(coordinator, led, effects);
+        return NULL;
+    }
+    led->term = 1;
+    led->proposal->first_seq = message->first_seq;
+    for (int slot = 0; slot < coordinator->config.world_size; slot++)
+        rg_bitset_set(&led->waiting, slot);
+    rg_effects_timer(effects, RG_TIMER_TICK, led->id,
+                     coordinator->config.heartbeat_ms);
+    return led;
+}
+
+/* The end of a group that has no view: the same error for everyone. */
+static void dissolve(struct rg_coordinator *coordinator, struct rg_led *led,
+                     int status, struct rg_effects *effects)
+{
+    struct rg_message *message = rg_led_message(led, RG_MSG_ERROR);
+
+    if (message)
+        message->status = status;
+    for (int slot = 0; slot < led->proposal->capacity; slot++)
+        if (is_live(&led->proposal->members[slot]))
+            rg_led_send(led, slot, message, effects);
+    rg_message_unref(message);
+    rg_led_remove(coordinator, led, effects);
+}
+
+/* Once all have asked. */
+static void try_form(struct rg_coordinator *coordinator, struct rg_led *led,
+                     struct rg_effects *effects)
+{
+    if (rg_bitset_next(&led->waiting, 0) >= 0)
+        return;
+    if (led->join_status)
+        dissolve(coordinator, led, led->join_status, effects);
+    else
+        rg_led_prepare(coordinator, led, effects);
+}
+
+static void join_first(struct rg_coordinator *coordinator, struct rg_led *led,
+                       int rank, const struct rg_message *message,
+                       struct rg_effects *effects)
+{
+    struct rg_view *view = led->proposal;
+    const char *conflict;
+
+    if (led->phase != RG_LED_FORMING || rank >= led->waiting.bits ||
+        !rg_bitset_test(&led->waiting, rank)) {
+        coordinator->dropped++;
+        return;
+    }
+    conflict = join_conflict(coordinator, view, message);
+    if (conflict && !led->join_status)
+        rg_effects_log(effects, RG_LOG_ERROR,
+                       "group %u: rank %d joins with a different %s", led->id,
+                       rank, conflict);
+    if (conflict)
+        led->join_status = RG_ECONFIG;
+    view->members[rank] = (struct rg_member){
+        .status = RG_MEMBER_JOINING,
+        .world_rank = rank,
+        .incarnation = message->incarnation,
+        .info = message->info,
+        .endpoint = message->endpoint,
+    };
+    if (rank == 0 && rg_view_set_policy(view, rg_message_text(message)))
+        effects->rc = RG_ENOMEM;
+    rg_bitset_clear(&led->waiting, rank);
+    try_form(coordinator, led, effects);
+}
+
+/* ---- joining a group that runs ------------------------------------------ */
+
+void rg_led_forget_joins(struct rg_led *led, int admitted_only)
+{
+    struct rg_led_join **link = &led->joins;
+
+    while (*link) {
+        struct rg_led_join *join = *link;
+
+        if (admitted_only && !rg_view_is_active(led->view, join->rank,
+                                                join->message->incarnation)) {
+            link = &join->next;
+            continue;
+        }
+        *link = join->next;
+        rg_message_unref(join->message);
+        free(join);
+    }
+}
+
+static int is_reserved(const struct rg_led *led, int slot)
+{
+    const struct rg_led_join *join = led->joins;
+
+    while (join && join->slot != slot)
+        join = join->next;
+    return join != NULL;
+}
+
+/* Its own slot of before, else the first one that nobody can claim; or -1. */
+static int find_seat(const struct rg_led *led, int rank)
+{
+    const struct rg_view *view = led->view;
+    int own = rg_view_slot_of(view, rank);
+
+    for (int slot = 0; own < 0 && slot < view->capacity; slot++) {
+        const struct rg_member *member = &view->members[slot];
+
+        if (member->status != RG_MEMBER_ACTIVE && !member->quarantine &&
+            !is_reserved(led, slot))
+            own = slot;
+    }
+    return own;
+}
+
+static void keep_join(struct rg_led *led, int slot, int rank,
+                      struct rg_message *message, struct rg_effects *effects)
+{
+    struct rg_led_join *join = led->joins;
+
+    while (join && join->rank != rank)
+        join = join->next;
+    if (!join) {
+        join = calloc(1, sizeof(*join));
+        if (!join) {
+            effects->rc = RG_ENOMEM;
+            return;
+        }
+        join->next = led->joins;
+        led->joins = join;
+    }
+    rg_message_ref(message);
+    rg_message_unref(join->message);
+    join->slot = slot;
+    join->rank = rank;
+    join->message = message;
+}
+
+static void refuse_join(const struct rg_led *led, int rank, int status,
+                        struct rg_effects *effects)
+{
+    struct rg_message *message = rg_led_message(led, RG_MSG_ERROR);
+
+    if (message)
+        message->status = status;
+    rg_effects_send(effects, rank, message);
+    rg_message_unref(message);
+}
+
+/*
+ * A new incarnation is the end of the one before: it has said so by joining,
+ * unless it has seen an epoch that this coordinator has not.
+ */
+static void join_again(struct rg_coordinator *coordinator, struct rg_led *led,
+                       int rank, struct rg_message *message,
+                       struct rg_effects *effects)
+{
+    int slot = find_seat(led, rank);
+    const struct rg_member *before =
+        slot < 0 ? NULL : &led->view->members[slot];
+    const char *conflict = join_conflict(coordinator, led->view, message);
+
+    if (led->phase == RG_LED_CLAIMING || message->epoch > led->view->epoch ||
+        (before && before->world_rank == rank &&
+         before->incarnation >= message->incarnation)) {
+        coordinator->dropped++;
+        return;
+    }
+    if (conflict || !before) {
+        rg_effects_log(effects, RG_LOG_ERROR,
+                       "group %u: rank %d cannot join: %s", led->id, rank,
+                       conflict ? conflict : "no slot is free");
+        refuse_join(led, rank, conflict ? RG_ECONFIG : RG_ENOSPC, effects);
+        return;
+    }
+    keep_join(led, slot, rank, message, effects);
+    if (before->world_rank == rank)
+        rg_led_on_fenced(coordinator, led, rank, before->incarnation, effects);
+}
+
+void rg_led_on_join(struct rg_coordinator *coordinator, struct rg_led *led,
+                    int rank, struct rg_message *message,
+                    struct rg_effects *effects)
+{
+    if (!led && !message->status &&
+        coordinator->config.rank == coordinator->config.first) {
+        led = forming_create(coordinator, message, effects);
+        if (!led)
+            effects->rc = RG_ENOMEM;
+    }
+    if (!led)
+        coordinator->dropped++;
+    else if (led->view)
+        join_again(coordinator, led, rank, message, effects);
+    else
+        join_first(coordinator, led, rank, message, effects);
+}
+
+/* ---- leaving and dying -------------------------------------------------- */
+
+static int nobody_is_present(const struct rg_led *led)
+{
+    for (int rank = 0; rank < led->view->nactive; rank++)
+        if (rg_led_is_present(led, led->view->order[rank]))
+            return 0;
+    return 1;
+}
+
+/* The view in force has lost a member; what goes on has to do without. */
+static void depart(struct rg_coordinator *coordinator, struct rg_led *led,
+                   int slot, struct rg_effects *effects)
+{
+    rg_led_abort_gathers(led, RG_ECLOSED, effects);
+    if (nobody_is_present(led))
+        rg_led_remove(coordinator, led, effects);
+    else if (led->phase == RG_LED_STEADY &&
+             !rg_led_needs_change(coordinator, led))
+        rg_led_try_plan(coordinator, led, effects);
+    else
+        rg_led_lose_member(coordinator, led, slot, effects);
+}
+
+void rg_led_on_leave(struct rg_coordinator *coordinator, struct rg_led *led,
+                     int slot, const struct rg_message *message,
+                     struct rg_effects *effects)
+{
+    if (!led->view) {
+        led->proposal->members[slot].status = RG_MEMBER_LEFT;
+        dissolve(coordinator, led, RG_ECLOSED, effects);
+    } else if (message->epoch > led->view->epoch) {
+        coordinator->dropped++;
+    } else if (led->view->members[slot].incarnation == message->incarnation &&
+               rg_led_is_present(led, slot)) {
+        rg_bitset_set(&led->left, slot);
+        depart(coordinator, led, slot, effects);
+    } else {
+        rg_led_lose_member(coordinator, led, slot, effects);
+    }
+}
+
+static void end_before_first_view(struct rg_coordinator *coordinator,
+                                  struct rg_led *led, int rank,
+                                  struct rg_effects *effects)
+{
+    int slot = rank < led->waiting.bits ? rank : -1;
+
+    if (slot < 0)
+        return;
+    if (led->phase != RG_LED_FORMING) {
+        if (is_live(&led->proposal->members[slot]))
+            rg_led_lose_member(coordinator, led, slot, effects);
+        return;
+    }
+    led->proposal->members[slot].status = RG_MEMBER_FAILED;
+    led->proposal->members[slot].world_rank = rank;
+    rg_bitset_clear(&led->waiting, slot);
+    try_form(coordinator, led, effects);
+}
+
+static void drop_join(struct rg_led *led, int rank, uint32_t process)
+{
+    struct rg_led_join **link = &led->joins;
+
+    while (*link) {
+        struct rg_led_join *join = *link;
+
+        if (join->rank != rank ||
+            join->message->incarnation >> RG_INCARNATION_SHIFT > process) {
+            link = &join->next;
+            continue;
+        }
+        *link = join->next;
+        rg_message_unref(join->message);
+        free(join);
+    }
+}
+
+static void end_member(struct rg_coordinator *coordinator, struct rg_led *led,
+                       int slot, struct rg_effects *effects)
+{
+    if (!rg_led_is_present(led, slot))
+        return;
+    rg_effects_log(effects, RG_LOG_WARN, "group %u: rank %d has died", led->id,
+                   led->view->members[slot].world_rank);
+    rg_bitset_set(&led->gone, slot);
+    depart(coordinator, led, slot, effects);
+}
+
+/* Its memory is clean again, now or when it leaves. */
+static void lift_quarantine(struct rg_led *led, int slot)
+{
+    struct rg_member *member = &led->view->members[slot];
+
+    if (member->status == RG_MEMBER_ACTIVE) {
+        rg_bitset_set(&led->exited, slot);
+        return;
+    }
+    member->quarantine = 0;
+    if (led->proposal && !is_live(&led->proposal->members[slot]))
+        led->proposal->members[slot].quarantine = 0;
+}
+
+void rg_led_on_end(struct rg_coordinator *coordinator, struct rg_led *led,
+                   int rank, uint32_t process, int exited,
+                   struct rg_effects *effects)
+{
+    const struct rg_view *members = rg_led_members(led);
+    int slot = rg_view_slot_of(members, rank);
+
+    if (!led->view) {
+        end_before_first_view(coordinator, led, rank, effects);
+        return;
+    }
+    drop_join(led, rank, process);
+    if (slot < 0 || !covers(process, &led->view->members[slot]))
+        return;
+    /* A joiner that has this slot in the change to come. */
+    if (led->proposal && is_live(&led->proposal->members[slot]) &&
+        covers(process, &led->proposal->members[slot]) &&
+        led->proposal->members[slot].incarnation !=
+            led->view->members[slot].incarnation) {
+        rg_led_lose_member(coordinator, led, slot, effects);
+        return;
+    }
+    if (exited)
+        lift_quarantine(led, slot);
+    if (led->view->members[slot].status == RG_MEMBER_ACTIVE)
+        end_member(coordinator, led, slot, effects);
+    else if (led->is_starved)
+        rg_led_review(coordinator, led, effects);
+}
+
+void rg_led_on_fenced(struct rg_coordinator *coordinator, struct rg_led *led,
+                      int rank, uint32_t incarnation,
+                      struct rg_effects *effects)
+{
+    int slot = led->view ? rg_view_slot_of(led->view, rank) : -1;
+
+    if (slot < 0 || led->view->members[slot].incarnation != incarnation)
+        return;
+    lift_quarantine(led, slot);
+    if (led->view->members[slot].status == RG_MEMBER_ACTIVE)
+        end_member(coordinator, led, slot, effects);
+    else if (led->is_starved)
+        rg_led_review(coordinator, led, effects);
+}
+
+/* ---- reports and heartbeats --------------------------------------------- */
+
+static void keep_fault(struct rg_led *led, int from, int to,
+                       struct rg_effects *effects)
+{
+    struct rg_link_fault *faults;
+
+    for (size_t i = 0; i < led->nfaults; i++)
+        if (led->faults[i].from == from && led->faults[i].to == to)
+            return;
+    faults = realloc(led->faults, (led->nfaults + 1) * sizeof(*faults));
+    if (!faults) {
+        effects->rc = RG_ENOMEM;
+        return;
+    }
+    led->faults = faults;
+    led->faults[led->nfaults++] =
+        (struct rg_link_fault){.from = from, .to = to};
+}
+
+/* A stalled member waits for what the others should have sent it. */
+static void keep_report(struct rg_led *led, int slot,
+                        const struct rg_message *message,
+                        struct rg_effects *effects)
+{
+    int stalled = message->status == RG_EVIDENCE_STALLED;
+
+    for (int rank = 0; rank < led->view->nactive; rank++) {
+        int other = led->view->order[rank];
+
+        if (rg_message_has_slot(message, other) && other != slot)
+            keep_fault(led, stalled ? other : slot, stalled ? slot : other,
+                       effects);
+    }
+    if (!stalled)
+        return;
+    rg_bitset_set(&led->stalled, slot);
+    if (message->claimed > led->stall_seq)
+        led->stall_seq = message->claimed;
+}
+
+void rg_led_on_report(struct rg_coordinator *coordinator, struct rg_led *led,
+                      int slot, const struct rg_message *message,
+                      struct rg_effects *effects)
+{
+    if (message->status == RG_EVIDENCE_GONE ||
+        message->status == RG_EVIDENCE_EXITED) {
+        rg_led_on_end(coordinator, led, message->world_rank, message->subject,
+                      message->status == RG_EVIDENCE_EXITED, effects);
+    } else if (led->view && message->epoch == led->view->epoch &&
+               rg_led_is_present(led, slot)) {
+        keep_report(led, slot, message, effects);
+        led->is_disturbed = 1;
+        rg_led_review(coordinator, led, effects);
+    } else {
+        coordinator->dropped++;
+    }
+}
+
+void rg_led_on_heartbeat(struct rg_coordinator *coordinator, struct rg_led *led,
+                         int slot, const struct rg_message *message,
+                         struct rg_effects *effects)
+{
+    struct rg_led_slot *known = &led->slots[slot];
+
+    if (!led->view || message->epoch != led->view->epoch)
+        return;
+    rg_bitset_set(&led->confirmed, slot);
+    if (message->completed > known->completed)
+        known->completed = message->completed;
+    if (message->status == RG_HEARTBEAT_HELD) {
+        led->is_torn |= led->phase == RG_LED_STEADY;
+        rg_led_review(coordinator, led, effects);
+    } else if (message->status == RG_HEARTBEAT_URGENT) {
+        rg_led_beat(led, effects);
+    }
+}
+
+/* ---- notices ------------------------------------------------------------ */
+
+static void send_notice(const struct rg_led *led, enum rg_notice kind,
+                        const struct rg_bitset *slots,
+                        struct rg_effects *effects)
+{
+    struct rg_message *message;
+
+    if (rg_bitset_next(slots, 0) < 0)
+        return;
+    message = rg_led_message(led, RG_MSG_NOTICE);
+    if (message && rg_message_set_slots(message, slots)) {
+        rg_message_unref(message);
+        message = NULL;
+    }
+    if (message)
+        message->status = (int)kind;
+    rg_led_cast_all(led, message, effects);
+}
+
+void rg_led_notify(const struct rg_coordinator *coordinator,
+                   const struct rg_led *led, struct rg_effects *effects)
+{
+    uint64_t limit =
+        coordinator->config.miss_ms / coordinator->config.heartbeat_ms;
+    struct rg_bitset slots;
+
+    if (rg_bitset_init(&slots, led->view->capacity)) {
+        effects->rc = RG_ENOMEM;
+        return;
+    }
+    for (const struct rg_led_join *join = led->joins; join; join = join->next)
+        rg_bitset_set(&slots, join->slot);
+    send_notice(led, RG_NOTICE_JOINERS, &slots, effects);
+    rg_bitset_zero(&slots);
+    for (int rank = 0; rank < led->view->nactive; rank++) {
+        int slot = led->view->order[rank];
+
+        if (rg_bitset_test(&led->gone, slot) || led->slots[slot].silent > limit)
+            rg_bitset_set(&slots, slot);
+    }
+    for (size_t i = 0; i < led->nfaults; i++)
+        rg_bitset_set(&slots, led->faults[i].from);
+    if (coordinator->config.mode != RG_MODE_SYNC)
+        send_notice(led, RG_NOTICE_FAILED, &slots, effects);
+    rg_bitset_fini(&slots);
+}
