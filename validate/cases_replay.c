@@ -12,7 +12,7 @@
 
 enum {
     NTRIALS = 5,
-    SHORT_RUN = 40,
+    SHORT_RUN = 40, /* rounds of the cases that are not about endurance */
     QUEUED = 50 /* replays queued before the host waits */
 };
 
@@ -167,6 +167,12 @@ static void run_back_to_back(struct rg_suite *suite, const struct rg_case *test,
     replay_end(&replay);
 }
 
+static int short_run(const struct rg_suite *suite)
+{
+    return suite->options->replays < SHORT_RUN ? suite->options->replays
+                                               : SHORT_RUN;
+}
+
 /* A of three and B of one invocation, replayed as A B A A B. */
 static void run_interleaved(struct rg_suite *suite, const struct rg_case *test,
                             struct rg_case_result *result)
@@ -179,7 +185,7 @@ static void run_interleaved(struct rg_suite *suite, const struct rg_case *test,
         capture(&replay, 0, 0, 3);
         capture(&replay, 1, 3, 1);
     }
-    for (int i = 0; i < SHORT_RUN && rg_case_can_go_on(result); i++) {
+    for (int i = 0; i < short_run(suite) && rg_case_can_go_on(result); i++) {
         renew(&replay, 4);
         for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++)
             launch_graph(&replay, order[k]);
@@ -198,7 +204,7 @@ static void run_eager(struct rg_suite *suite, const struct rg_case *test,
     (void)test;
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, 3);
-    for (int i = 0; i < SHORT_RUN && rg_case_can_go_on(result); i++) {
+    for (int i = 0; i < short_run(suite) && rg_case_can_go_on(result); i++) {
         renew(&replay, NTRIALS);
         launch_trials(&replay, 3, 1);
         launch_graph(&replay, 0);

@@ -30,7 +30,7 @@ static const struct rg_option options_table[] = {
     {RG_OPTION_FLAG, 0, "full", AT(full), NULL, 0, 0, NULL,
      "the full product instead of the pairwise array"},
     {RG_OPTION_INT, 0, "replays", AT(replays), NULL, 1, 1000000000, "N",
-     "of a graph in the many_of and back_to_back cases (default 1000)"},
+     "at most of a graph in a case (default 1000)"},
     RG_OPTIONS_LAUNCH(struct rg_suite_options),
     {RG_OPTION_INT, 'T', "timeout", AT(timeout_s), NULL, 1, 86400, "S",
      "seconds without progress before the run is ended (default 120)"},

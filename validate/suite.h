@@ -38,7 +38,7 @@ struct rg_suite_options {
     uint64_t seed;
     int list;
     int full;
-    int replays;   /* of a graph, in cases that are about endurance */
+    int replays;   /* at most, of a graph in a case */
     int timeout_s; /* without progress */
     int team_width;
     int teams;
