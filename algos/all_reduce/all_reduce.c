@@ -52,28 +52,49 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
     return 0;
 }
 
-/* Packets straight from the hot line: no plan is read. */
-RG_FN int all_reduce_small(struct rg_call *call, enum rg_op op,
-                           const struct rg_hot_plan *hot, uint64_t *run_out)
+/* The plan's way, out of line: the hot path stays short and in registers. */
+RG_FN_COLD int all_reduce_planned_cold(const struct rg_call *call,
+                                       enum rg_op op, uint64_t *run_out,
+                                       uint64_t *packet_cursor_out)
 {
-    struct rg_packet_path path;
+    struct rg_call copy = *call;
+    const int failed = all_reduce_planned(&copy, op, run_out);
 
-    path.half = (call->packet_cursor & 1) * hot->packet_half;
-    path.packets = hot->packets + path.half;
-    path.inbox = hot->inbox;
-    path.stride = hot->packet_stride;
-    path.tag = rg_packet_tag(call->packet_cursor);
-    path.rank = hot->rank;
-    path.nranks = hot->nranks;
-    *run_out = RG_RUN(RG_ALL_REDUCE_oneshot_ll, 1, hot->epoch);
-    return all_reduce_packets(call, op, &path, 1);
+    *packet_cursor_out = copy.packet_cursor;
+    return failed;
 }
 
-/* `small`: the launch has one team and may go by the hot line. */
+/*
+ * Sizes that the hot line's plan gives to packets take the hot path.
+ * `hot_only`: the caller's kernel is made for it, others go out of line.
+ */
+RG_FN int all_reduce_run(struct rg_call *call, enum rg_op op,
+                         const struct rg_hot_plan *hot,
+                         const struct all_reduce_packets *ahead,
+                         const int hot_only, uint64_t *run_out)
+{
+    if (call->count * sizeof(rg_elem) <= hot->packet_max_bytes) {
+        *run_out =
+            RG_RUN(RG_ALL_REDUCE_oneshot_ll, call->team.count, hot->epoch);
+        return all_reduce_packets_hot(call, op, hot, ahead);
+    }
+    if (hot_only) {
+        const struct rg_call copy = *call;
+        uint64_t cursor;
+        const int failed = all_reduce_planned_cold(&copy, op, run_out, &cursor);
+
+        call->packet_cursor = cursor;
+        return failed;
+    }
+    return all_reduce_planned(call, op, run_out);
+}
+
 RG_FN void all_reduce_entry(const struct rg_launch *launch,
                             struct rg_team *team, enum rg_op op,
-                            const int small)
+                            const int hot_only)
 {
+    const struct all_reduce_packets ahead =
+        all_reduce_packets_ahead(team, launch->send, launch->count);
     const struct rg_open open = rg_open(launch, team);
     const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
     struct rg_call call = rg_call_of(launch, team, &open);
@@ -84,12 +105,8 @@ RG_FN void all_reduce_entry(const struct rg_launch *launch,
         return;
     if (!open.granted)
         failed = rg_fail(&call, RG_EABORTED, -1);
-    else if ((int64_t)(call.seq - hot->first_seq) < 0)
-        failed = 0;
-    else if (small && launch->count * sizeof(rg_elem) <= hot->packet_max_bytes)
-        failed = all_reduce_small(&call, op, hot, &run);
-    else
-        failed = all_reduce_planned(&call, op, &run);
+    else if ((int64_t)(call.seq - hot->first_seq) >= 0)
+        failed = all_reduce_run(&call, op, hot, &ahead, hot_only, &run);
     rg_close(&call, &open, failed, run);
 }
 
@@ -133,7 +150,7 @@ const struct rg_cuda_entry RG_CAT(rg_all_reduce_cuda_,
     static void RG_CAT(all_reduce_, op)(const struct rg_launch *launch,        \
                                         struct rg_team *team)                  \
     {                                                                          \
-        all_reduce_entry(launch, team, RG_##op, team->count == 1);             \
+        all_reduce_entry(launch, team, RG_##op, 0);                            \
     }
 RG_OP_LIST(RG_X)
 #undef RG_X

@@ -57,6 +57,7 @@ struct all_reduce_oneshot {
     uint64_t stride; /* bytes between two writers' rings */
     int channel;
     int rank, nranks;
+    int in_place;
 };
 
 RG_FN uint64_t *all_reduce_oneshot_cursors(const struct rg_call *call,
@@ -86,6 +87,7 @@ all_reduce_oneshot_open(const struct rg_call *call, int channel)
     s.steps = (s.end - s.begin + s.chunk - 1) / s.chunk;
     s.pushed = rg_load_relaxed(&cursor[0]);
     s.reduced = rg_load_relaxed(&cursor[RG_LINE / sizeof *cursor]);
+    s.in_place = call->send == call->recv;
     s.full =
         call->workspace + all_reduce_oneshot_full(capacity, (uint64_t)channel);
     s.credit = call->workspace +
@@ -129,7 +131,9 @@ RG_FN int all_reduce_oneshot_push(struct rg_call *call,
                           flag, RG_SIGNAL_SET, turn + 1))
             return 1;
     }
-    return rg_signal(call, s->rank, lane, flag, RG_SIGNAL_SET, turn + 1);
+    return s->in_place
+               ? rg_signal(call, s->rank, lane, flag, RG_SIGNAL_SET, turn + 1)
+               : 0;
 }
 
 /* Steps 2 and 3 for chunk k. 0, or 1 for failed. */
@@ -141,7 +145,8 @@ RG_FN int all_reduce_oneshot_reduce(struct rg_call *call, enum rg_op op,
     uint64_t n, at = all_reduce_oneshot_at(s, k, &n);
     struct rg_sources from;
 
-    if (rg_wait_all(call, s->full, RG_LINE, s->nranks, -1, turn + 1))
+    if (rg_wait_all(call, s->full, RG_LINE, s->nranks,
+                    s->in_place ? -1 : s->rank, turn + 1))
         return 1;
     from.own = (const uint8_t *)((const rg_elem *)call->send + at);
     from.inbox =
@@ -151,13 +156,9 @@ RG_FN int all_reduce_oneshot_reduce(struct rg_call *call, enum rg_op op,
     from.count = s->nranks;
     rg_team_reduce(&call->team, op, (rg_elem *)call->recv + at, 0, &from, n,
                    s->nranks);
-    for (int peer = 0; peer < s->nranks; peer++)
-        if (peer != s->rank &&
-            rg_signal(call, peer, s->channel % RG_LANES,
-                      s->credit + (uint64_t)s->rank * RG_LINE, RG_SIGNAL_SET,
-                      turn + 1))
-            return 1;
-    return 0;
+    return rg_signal_all(call, s->channel % RG_LANES,
+                         s->credit + (uint64_t)s->rank * RG_LINE, RG_SIGNAL_SET,
+                         turn + 1);
 }
 
 /* One channel; 0, or 1 for failed. */

@@ -10,15 +10,47 @@
 #include "algos/all_reduce/all_reduce.h"
 #include "runtime/device/packet.h"
 
-/* Units [begin, end) of this team, one thread every `threads` units. */
+/* This thread's units: begin, begin + step, ... below end. */
+struct all_reduce_packets {
+    uint64_t begin, end, step;
+    uint64_t first; /* the input's unit `begin`, loaded ahead of time */
+};
+
+/*
+ * Needs the launch only, not the plan: so the first load of the input is on
+ * its way while the claim is.
+ */
+RG_FN struct all_reduce_packets
+all_reduce_packets_ahead(const struct rg_team *team, const void *send,
+                         uint64_t count)
+{
+    const uint64_t units = (count + RG_UNIT_ELEMS - 1) / RG_UNIT_ELEMS;
+    struct all_reduce_packets mine;
+
+    rg_share(units, team->index, team->count, &mine.begin, &mine.end);
+    mine.begin += (uint64_t)team->thread;
+    mine.step = (uint64_t)team->threads;
+    mine.first = 0;
+    if (mine.begin < mine.end)
+        mine.first = rg_unit_load(send, mine.begin, count);
+    return mine;
+}
+
+RG_FN uint64_t all_reduce_packets_own(const struct rg_call *call,
+                                      const struct all_reduce_packets *mine,
+                                      uint64_t i)
+{
+    return i == mine->begin ? mine->first
+                            : rg_unit_load(call->send, i, call->count);
+}
+
+/* Step 1. */
 RG_FN void all_reduce_packets_push(const struct rg_call *call,
                                    const struct rg_packet_path *path,
-                                   uint64_t begin, uint64_t end)
+                                   const struct all_reduce_packets *mine)
 {
-    const uint64_t step = (uint64_t)call->team.threads;
-
-    for (uint64_t i = begin + (uint64_t)call->team.thread; i < end; i += step) {
-        const uint64_t word = rg_unit_load(call->send, i, call->count);
+    for (uint64_t i = mine->begin; i < mine->end; i += mine->step) {
+        const uint64_t word = all_reduce_packets_own(call, mine, i);
 
         for (int p = 0; p < path->nranks; p++)
             if (p != path->rank)
@@ -28,18 +60,19 @@ RG_FN void all_reduce_packets_push(const struct rg_call *call,
     }
 }
 
-/* One unit: every rank's word in rank order. 0, or 1 for failed. */
+/* Step 2 for one unit: every rank's word in rank order. 0, or 1 for failed. */
 RG_FN int all_reduce_packets_unit(struct rg_call *call, enum rg_op op,
-                                  const struct rg_packet_path *path, uint64_t i)
+                                  const struct rg_packet_path *path, uint64_t i,
+                                  uint64_t own)
 {
     const uint8_t *slot = path->packets + i * RG_PACKET_BYTES;
     rg_accum acc[RG_UNIT_ELEMS] = {0};
     union rg_unit unit;
 
     for (int r = 0; r < path->nranks; r++, slot += path->stride) {
-        if (r == path->rank)
-            unit.word = rg_unit_load(call->send, i, call->count);
-        else if (rg_packet_wait(call, slot, path->tag, r, &unit.word))
+        unit.word = own;
+        if (r != path->rank &&
+            rg_packet_wait(call, slot, path->tag, r, &unit.word))
             return 1;
         for (int k = 0; k < RG_UNIT_ELEMS; k++) {
             const rg_accum value = rg_elem_load(unit.elem[k]);
@@ -53,31 +86,45 @@ RG_FN int all_reduce_packets_unit(struct rg_call *call, enum rg_op op,
     return 0;
 }
 
-/* Steps 1 and 2 over a path; the cursor counts it at every team. */
+/* Both steps over a path; the cursor counts it at every team. */
 RG_FN int all_reduce_packets(struct rg_call *call, enum rg_op op,
-                             const struct rg_packet_path *path, int channels)
+                             const struct rg_packet_path *path,
+                             const struct all_reduce_packets *mine)
 {
-    const uint64_t units = (call->count + RG_UNIT_ELEMS - 1) / RG_UNIT_ELEMS;
-    const uint64_t step = (uint64_t)call->team.threads;
-    uint64_t begin, end;
-
     call->packet_cursor++;
-    for (int c = call->team.index; c < channels; c += call->team.count) {
-        rg_share(units, c, channels, &begin, &end);
-        all_reduce_packets_push(call, path, begin, end);
-        for (uint64_t i = begin + (uint64_t)call->team.thread; i < end;
-             i += step)
-            if (all_reduce_packets_unit(call, op, path, i))
-                return 1;
-    }
+    all_reduce_packets_push(call, path, mine);
+    for (uint64_t i = mine->begin; i < mine->end; i += mine->step)
+        if (all_reduce_packets_unit(call, op, path, i,
+                                    all_reduce_packets_own(call, mine, i)))
+            return 1;
     return 0;
 }
 
+/* All teams take part, whatever the rule's channels: slots are per unit. */
 RG_FN int all_reduce_oneshot_ll(struct rg_call *call, enum rg_op op)
 {
     const struct rg_packet_path path = rg_packet_path_of(call);
+    const struct all_reduce_packets mine =
+        all_reduce_packets_ahead(&call->team, call->send, call->count);
 
-    return all_reduce_packets(call, op, &path, (int)call->rule->channels);
+    return all_reduce_packets(call, op, &path, &mine);
+}
+
+/* The same from the hot line's excerpt: no plan is read. */
+RG_FN int all_reduce_packets_hot(struct rg_call *call, enum rg_op op,
+                                 const struct rg_hot_plan *hot,
+                                 const struct all_reduce_packets *mine)
+{
+    struct rg_packet_path path;
+
+    path.half = (call->packet_cursor & 1) * hot->packet_half;
+    path.packets = hot->packets + path.half;
+    path.inbox = hot->inbox;
+    path.stride = hot->packet_stride;
+    path.tag = rg_packet_tag(call->packet_cursor);
+    path.rank = hot->rank;
+    path.nranks = hot->nranks;
+    return all_reduce_packets(call, op, &path, mine);
 }
 
 RG_ALGO_LAYOUT(all_reduce_oneshot_ll)

@@ -134,10 +134,17 @@ RG_FN struct rg_open rg_open(const struct rg_launch *launch,
     return open;
 }
 
+/*
+ * A kernel's start. The next launch of the stream may be set up at once, and
+ * nothing of the previous one is touched before it has ended: that is what
+ * the two instructions say where launches overlap, and nothing elsewhere.
+ */
 RG_FN struct rg_team rg_team_here(void)
 {
     struct rg_team team;
 
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
     team.thread = (int)threadIdx.x;
     team.threads = (int)blockDim.x;
     team.index = (int)blockIdx.x;
@@ -196,6 +203,8 @@ RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t seq,
     struct rg_mailbox *mailbox = dev->mailbox;
     const uint64_t generation = rg_load_relaxed(&mailbox->failure) + 1;
 
+    /* Pairs with the release of each team that failed. */
+    rg_add_acq_rel_dev(&dev->arrived, 0);
     rg_store_relaxed(&mailbox->seq, seq);
     rg_store_relaxed(&mailbox->epoch, epoch);
     rg_store_relaxed(&mailbox->reasons, rg_load_relaxed(&dev->latch.reasons));
@@ -236,11 +245,24 @@ RG_FN void rg_close_done(const struct rg_call *call, const struct rg_open *open,
     }
     if (run)
         rg_store_relaxed(&dev->hot.run, run);
-    /* Pairs with the host's acquire load of `completed`. */
-    rg_store_release(&dev->hot.completed, call->seq);
+    /* Seen with the end of the launch, like the outputs it stands for. */
+    rg_store_relaxed(&dev->hot.completed, call->seq);
 }
 
 enum { RG_ARRIVED_FAILED_SHIFT = 32 };
+
+/*
+ * Counts a team in; teams so far, and how many of them failed, above. Only a
+ * failure has something to hand over: its latch entries, released here and
+ * acquired in rg_close_failed. The rest is ordered by the launch's end.
+ */
+RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
+{
+    const uint64_t one = 1 + ((uint64_t)failed << RG_ARRIVED_FAILED_SHIFT);
+
+    return one + (failed ? rg_add_acq_rel_dev(&dev->arrived, one)
+                         : rg_add_relaxed_dev(&dev->arrived, one));
+}
 
 /* Every thread of a joined team; `failed` may differ among them. */
 RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
@@ -253,9 +275,7 @@ RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
     if (call->team.thread != 0)
         return;
     if (teams > 1) {
-        /* Release what this team wrote, acquire what the others wrote. */
-        arrived = (arrived << RG_ARRIVED_FAILED_SHIFT) + 1;
-        arrived += rg_add_acq_rel_dev(&dev->arrived, arrived);
+        arrived = rg_close_arrive(dev, arrived != 0);
         if ((uint32_t)arrived != teams)
             return;
         rg_store_relaxed(&dev->arrived, 0);

@@ -45,7 +45,7 @@ struct rg_hot_plan {
     uint64_t epoch;
     uint64_t first_seq;        /* earlier seqs end at once, touching no peer */
     uint8_t *packets;          /* this rank's packet slots, for local polling */
-    uint32_t packet_max_bytes; /* small path up to this payload; 0: never */
+    uint32_t packet_max_bytes; /* packets up to this payload; 0: never */
     uint32_t packet_stride;    /* bytes between two ranks' slots */
     uint32_t packet_half;      /* bytes between the two cursor parities */
     uint16_t rank;

@@ -53,11 +53,10 @@ RG_FN uint64_t rg_team_share_word(struct rg_team *team, uint64_t value)
 {
     __shared__ uint64_t shared;
 
-    (void)team;
-    __syncthreads();
+    rg_team_barrier(team);
     if (threadIdx.x == 0)
         shared = value;
-    __syncthreads();
+    rg_team_barrier(team);
     return shared;
 }
 
@@ -124,14 +123,21 @@ RG_FN uint64_t rg_team_now_ns(const struct rg_team *team)
 
 #endif
 
-/* A contiguous share [begin, end) of n items for part `index` of `count`. */
+/*
+ * A contiguous share [begin, end) of n items for part `index` of `count`.
+ * Divides in 32 bits where it can: a 64-bit division is a long way round on a
+ * GPU, and small invocations feel it.
+ */
 RG_FN void rg_share(uint64_t n, int index, int count, uint64_t *begin_out,
                     uint64_t *end_out)
 {
-    const uint64_t each = n / (uint64_t)count;
-    const uint64_t more = n % (uint64_t)count;
-    const uint64_t i = (uint64_t)index;
+    const uint32_t parts = (uint32_t)count, i = (uint32_t)index;
+    uint64_t each = n, more = 0;
 
+    if (parts > 1) {
+        each = n >> 32 ? n / parts : (uint32_t)n / parts;
+        more = n - each * parts;
+    }
     *begin_out = each * i + (i < more ? i : more);
     *end_out = *begin_out + each + (i < more ? 1 : 0);
 }

@@ -80,26 +80,47 @@ RG_FN int rg_put(struct rg_call *call, int peer, int lane, uint64_t offset,
     }
 }
 
-/* Set or Add on peer's signal word, visible after all the team did before. */
-RG_FN int rg_signal(struct rg_call *call, int peer, int lane, uint64_t offset,
-                    enum rg_signal_op op, uint64_t value)
+/* One thread, after a team barrier: rg_signal's second half. */
+RG_FN int rg_signal_send(struct rg_call *call, int peer, uint64_t offset,
+                         enum rg_signal_op op, uint64_t value)
 {
     const struct rg_route *route =
         rg_route_to(call, peer, offset, sizeof value);
+    int status = RG_EUNAVAILABLE;
+
+    if (route && (route->kind == RG_ROUTE_SELF || route->kind == RG_ROUTE_P2P))
+        status = rg_p2p_signal(route, offset, op, value);
+    if (status)
+        rg_latch_failure(call->dev, status, peer, call->step);
+    return status != 0;
+}
+
+/*
+ * Set or Add on peer's signal word, visible after all that the team stored
+ * before and all that it put to this peer.
+ */
+RG_FN int rg_signal(struct rg_call *call, int peer, int lane, uint64_t offset,
+                    enum rg_signal_op op, uint64_t value)
+{
+    (void)lane;
+    rg_team_barrier(&call->team);
+    if (call->team.thread == 0)
+        rg_signal_send(call, peer, offset, op, value);
+    return 0;
+}
+
+/* rg_signal to every other rank, the same word and value at each. */
+RG_FN int rg_signal_all(struct rg_call *call, int lane, uint64_t offset,
+                        enum rg_signal_op op, uint64_t value)
+{
+    const int n = (int)call->plan->nranks, rank = (int)call->plan->rank;
 
     (void)lane;
-    if (!route)
-        return rg_fail(call, RG_EUNAVAILABLE, peer);
     rg_team_barrier(&call->team);
-    switch (route->kind) {
-    case RG_ROUTE_SELF:
-    case RG_ROUTE_P2P:
-        if (call->team.thread == 0)
-            rg_p2p_signal(route, offset, op, value);
-        return 0;
-    default:
-        return rg_fail(call, rg_null_unavailable(route), peer);
-    }
+    for (int p = call->team.thread; p < n; p += call->team.threads)
+        if (p != rank)
+            rg_signal_send(call, p, offset, op, value);
+    return 0;
 }
 
 /* rg_put, then a signal that is visible only after the payload. */

@@ -295,11 +295,13 @@ static int comm_completed(struct rg_comm *comm, uint64_t *seq_out)
 
 int rg_comm_apply(struct rg_comm *comm, struct rg_view *view)
 {
-    const struct rg_plan_input input = {.view = view,
-                                        .routes = comm->routes,
-                                        .rank = 0,
-                                        .kind = comm->context->config.device,
-                                        .workspace = workspace_of(comm, view)};
+    const struct rg_plan_input input = {
+        .view = view,
+        .routes = comm->routes,
+        .rank = 0,
+        .kind = comm->context->config.device,
+        .channels = comm->context->ops->channels(comm->context->device),
+        .workspace = workspace_of(comm, view)};
     struct rg_plan_input mine = input;
     uint64_t ended = view->first_seq - 1;
     int status = RG_OK;

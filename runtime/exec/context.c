@@ -10,6 +10,8 @@
 #include "runtime/core/log.h"
 #include "runtime/exec/comm.h"
 
+enum { CONTEXT_REGION_EMU = 256 << 20, CONTEXT_REGION_CUDA = 1 << 30 };
+
 /*
  * Two ranks are on one host when they share a kernel (boot id), a network
  * namespace and a /dev/shm: what lets them reach each other's memory.
@@ -108,6 +110,10 @@ static int context_configure(struct rg_context *context,
         return status;
     if (config->region_bytes)
         context->settings.region_bytes = config->region_bytes;
+    if (!context->settings.region_bytes)
+        context->settings.region_bytes = config->device == RG_DEVICE_CUDA
+                                             ? CONTEXT_REGION_CUDA
+                                             : CONTEXT_REGION_EMU;
     host_identity(context->host_id, sizeof context->host_id);
     context->ops = rg_device_ops_of(config->device);
     if (!context->ops) {

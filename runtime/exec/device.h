@@ -25,7 +25,8 @@ struct rg_device_config {
 struct rg_geometry {
     int teams;
     int threads; /* a team */
-    int small;   /* goes by the hot line if the plan allows */
+    int small;   /* the entry made for one team and the hot line */
+    int overlap; /* may be set up before the previous launch has ended */
 };
 
 struct rg_device_ops {
@@ -66,6 +67,8 @@ struct rg_device_ops {
 
     /* What a plan may count on: channels of the workspace layout. */
     int (*max_channels)(void *device);
+    /* Channels of a rule that does not say how many. */
+    int (*channels)(void *device);
     /* `sharers`: communicators that must fit on the device together. */
     void (*geometry)(void *device, enum rg_collective collective,
                      uint64_t bytes, int sharers,

@@ -176,11 +176,9 @@ static const struct builtin builtins[] = {
     {RG_DEVICE_CUDA, RG_COLL_all_reduce, 64, 524289, "oneshot"},
 };
 
-/* Pipeline step that keeps an inbox in cache (emu) or the link busy (CUDA). */
-static uint32_t preferred_chunk(enum rg_device_kind kind)
-{
-    return kind == RG_DEVICE_CUDA ? 64 << 10 : 64 << 10;
-}
+/* A pipeline step: stays in a core's cache (emu), and is long enough for the
+ * link not to feel the flags (CUDA: 16K gives half the bandwidth). */
+enum { PLAN_CHUNK_BYTES = 64 << 10 };
 
 static int all_direct(const struct rg_plan_input *input)
 {
@@ -205,7 +203,7 @@ static int eligible(const struct rg_layout *layout, int coll, int index,
 /* Adds a rule for the sizes that no earlier rule covers. */
 static void rules_add(struct rg_rules *rules, const struct rg_layout *layout,
                       int coll, int index, uint64_t below, unsigned channels,
-                      enum rg_device_kind kind)
+                      const struct rg_plan_input *input)
 {
     const struct rg_limits *limits = &layout->limits[coll][index];
     const uint64_t covered =
@@ -218,8 +216,8 @@ static void rules_add(struct rg_rules *rules, const struct rg_layout *layout,
         return;
     rule->below = below;
     rule->algo = (uint32_t)index;
-    rule->channels = channels ? channels : (uint32_t)layout->shape.max_channels;
-    rule->chunk = preferred_chunk(kind);
+    rule->channels = channels ? channels : (uint32_t)input->channels;
+    rule->chunk = PLAN_CHUNK_BYTES;
     if (rule->chunk > limits->max_chunk)
         rule->chunk = (uint32_t)limits->max_chunk;
     rule->unused = 0;
@@ -240,13 +238,12 @@ static void rules_builtin(struct rg_rules *rules,
             continue;
         index = layout_find(layout, coll, builtins[i].algorithm);
         if (index >= 0 && eligible(layout, coll, index, input))
-            rules_add(rules, layout, coll, index, builtins[i].below, 0,
-                      input->kind);
+            rules_add(rules, layout, coll, index, builtins[i].below, 0, input);
     }
     /* Any algorithm without a size limit takes the rest; the last is best. */
     for (index = layout->count[coll] - 1; index >= 0; index--)
         if (eligible(layout, coll, index, input))
-            rules_add(rules, layout, coll, index, UINT64_MAX, 0, input->kind);
+            rules_add(rules, layout, coll, index, UINT64_MAX, 0, input);
 }
 
 static int rules_resolve(struct rg_rules *rules, const struct rg_layout *layout,
@@ -264,8 +261,7 @@ static int rules_resolve(struct rg_rules *rules, const struct rg_layout *layout,
                    part.collective, part.algorithm, input->view->nactive);
             return RG_EPOLICY;
         }
-        rules_add(rules, layout, coll, index, UINT64_MAX, part.channels,
-                  input->kind);
+        rules_add(rules, layout, coll, index, UINT64_MAX, part.channels, input);
     }
     rules_builtin(rules, layout, coll, input);
     return RG_OK;
@@ -314,15 +310,15 @@ static int packet_algo(const struct rg_layout *layout)
     return -1;
 }
 
-static uint64_t packet_small_max(const struct rg_plan *plan, int index)
+/* Packets go by the hot line as far as the first rule gives sizes to them. */
+static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
 {
     const struct rg_rules *rules = &plan->rules[RG_COLL_all_reduce];
 
     if (plan->nranks < 2 || plan->nranks > RG_HOT_PEERS || !rules->count ||
         rules->rule[0].algo != (uint32_t)index)
         return 0;
-    return rules->rule[0].below - 1 < RG_SMALL_BYTES ? rules->rule[0].below - 1
-                                                     : RG_SMALL_BYTES;
+    return rules->rule[0].below - 1;
 }
 
 void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
@@ -343,7 +339,7 @@ void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
     stride = layout->limits[coll][index].max_bytes / RG_PACKET_PAYLOAD *
              RG_PACKET_BYTES;
     hot_out->packets = region + area;
-    hot_out->packet_max_bytes = (uint32_t)packet_small_max(plan, index);
+    hot_out->packet_max_bytes = (uint32_t)packet_hot_max(plan, index);
     hot_out->packet_stride = (uint32_t)stride;
     hot_out->packet_half = (uint32_t)(stride * plan->capacity);
     for (uint32_t p = 0; p < plan->nranks && p < RG_HOT_PEERS; p++)

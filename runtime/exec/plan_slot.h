@@ -40,6 +40,7 @@ struct rg_plan_input {
     const struct rg_route *routes; /* [view->nactive] */
     int rank;
     enum rg_device_kind kind;
+    int channels;       /* of a rule that does not say how many */
     uint64_t workspace; /* offset of the generation in the region */
 };
 

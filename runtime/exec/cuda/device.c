@@ -14,7 +14,8 @@ enum {
     CUDA_SMALL_THREADS = 1024,
     CUDA_PACKET_THREADS = 256,
     CUDA_LARGE_THREADS = 512,
-    CUDA_MAX_TEAMS = 2 * RG_MAX_CHANNELS
+    CUDA_CHANNELS = 64,
+    CUDA_MAX_TEAMS = 2 * CUDA_CHANNELS
 };
 
 int cuda_check(const struct cuda_device *device, cudaError_t error,
@@ -160,10 +161,12 @@ static int cuda_info(void *opaque, struct rg_device_info *info_out)
     return RG_OK;
 }
 
+/* 64 pairs of teams, pushing and reducing, leave a few multiprocessors free:
+ * with all of them taken a sweep was several times slower (measured, H200). */
 static int cuda_max_channels(void *device)
 {
     (void)device;
-    return RG_MAX_CHANNELS;
+    return CUDA_CHANNELS;
 }
 
 static int clamp(uint64_t value, int low, int high)
@@ -175,8 +178,8 @@ static int clamp(uint64_t value, int low, int high)
 
 /*
  * One block up to RG_SMALL_BYTES: a second one would cost a closing counter.
- * Then a packet of 8 bytes per thread, until the device is full; then the
- * fewest large blocks that fill it. Launches of all sharers must be resident
+ * Then a packet of 8 bytes per thread, until the device is full; then large
+ * blocks on all multiprocessors. Launches of all sharers must be resident
  * together, since each waits for the others.
  */
 static void cuda_geometry(void *opaque, enum rg_collective collective,
@@ -188,42 +191,55 @@ static void cuda_geometry(void *opaque, enum rg_collective collective,
         (bytes + CUDA_SMALL_UNIT_BYTES - 1) / CUDA_SMALL_UNIT_BYTES;
     const int most =
         clamp((uint64_t)(device->multiprocessors / sharers), 1, CUDA_MAX_TEAMS);
+    const uint64_t warps = (units + CUDA_WARP - 1) / CUDA_WARP;
 
     (void)collective;
     geometry_out->small = bytes <= RG_SMALL_BYTES;
-    if (geometry_out->small) {
-        geometry_out->teams = 1;
-        geometry_out->threads =
-            clamp((units + CUDA_WARP - 1) / CUDA_WARP * CUDA_WARP, CUDA_WARP,
-                  CUDA_SMALL_THREADS);
-        return;
-    }
-    geometry_out->threads = units <= (uint64_t)most * CUDA_PACKET_THREADS
-                                ? CUDA_PACKET_THREADS
-                                : CUDA_LARGE_THREADS;
-    geometry_out->teams = clamp((units + (uint64_t)geometry_out->threads - 1) /
-                                    (uint64_t)geometry_out->threads,
-                                1, most);
+    geometry_out->overlap = sharers == 1;
+    geometry_out->threads =
+        geometry_out->small
+            ? clamp(warps * CUDA_WARP, CUDA_WARP, CUDA_SMALL_THREADS)
+        : units <= (uint64_t)most * CUDA_PACKET_THREADS ? CUDA_PACKET_THREADS
+                                                        : CUDA_LARGE_THREADS;
+    geometry_out->teams =
+        geometry_out->small
+            ? 1
+            : clamp((units + CUDA_PACKET_THREADS - 1) / CUDA_PACKET_THREADS, 1,
+                    most);
 }
 
+/*
+ * Where launches may overlap, the next one is set up while this one runs; it
+ * touches nothing before this one has ended (rg_team_here). Ranks that share
+ * a device do without: a launch set up early could take the place of one that
+ * this one waits for.
+ */
 static int cuda_launch(void *opaque, const struct rg_geometry *geometry,
                        const struct rg_entries *entries, enum rg_dtype dtype,
                        const struct rg_launch *launch)
 {
     struct cuda_stream *stream = opaque;
     const struct rg_cuda_entry *entry = entries->cuda[dtype];
-    const dim3 grid = {(unsigned)geometry->teams, 1, 1};
-    const dim3 block = {(unsigned)geometry->threads, 1, 1};
     void *args[1] = {(void *)(uintptr_t)launch};
+    cudaLaunchAttribute overlap = {
+        .id = cudaLaunchAttributeProgrammaticStreamSerialization,
+        .val.programmaticStreamSerializationAllowed = geometry->overlap};
+    cudaLaunchConfig_t config = {
+        .gridDim = {(unsigned)geometry->teams, 1, 1},
+        .blockDim = {(unsigned)geometry->threads, 1, 1},
+        .stream = stream->stream,
+        .attrs = &overlap,
+        .numAttrs = 1};
 
     if (!entry)
         return RG_ENOTSUP;
     cudaSetDevice(stream->device->config.ordinal);
     return cuda_check(stream->device,
-                      cudaLaunchKernel(geometry->small
-                                           ? entry[launch->op].small
-                                           : entry[launch->op].large,
-                                       grid, block, args, 0, stream->stream),
+                      cudaLaunchKernelExC(&config,
+                                          geometry->small
+                                              ? entry[launch->op].small
+                                              : entry[launch->op].large,
+                                          args),
                       "a launch");
 }
 
@@ -275,6 +291,7 @@ const struct rg_device_ops rg_device_cuda = {
     .graph_launch = cuda_graph_launch,
     .graph_destroy = cuda_graph_destroy,
     .max_channels = cuda_max_channels,
+    .channels = cuda_max_channels,
     .geometry = cuda_geometry,
     .launch = cuda_launch,
     .kernel = cuda_kernel,

@@ -190,6 +190,11 @@ static int emu_max_channels(void *device)
     return EMU_MAX_TEAMS;
 }
 
+static int emu_channels(void *device)
+{
+    return ((struct emu_device *)device)->max_teams;
+}
+
 static void emu_geometry(void *opaque, enum rg_collective collective,
                          uint64_t bytes, int sharers,
                          struct rg_geometry *geometry_out)
@@ -202,7 +207,7 @@ static void emu_geometry(void *opaque, enum rg_collective collective,
     geometry_out->teams =
         wanted < (uint64_t)device->max_teams ? (int)wanted : device->max_teams;
     geometry_out->threads = device->config.team_width;
-    geometry_out->small = geometry_out->teams == 1;
+    geometry_out->small = geometry_out->overlap = 0;
 }
 
 static int emu_launch(void *stream, const struct rg_geometry *geometry,
@@ -268,6 +273,7 @@ const struct rg_device_ops rg_device_emu = {
     .graph_launch = emu_graph_launch,
     .graph_destroy = emu_graph_destroy,
     .max_channels = emu_max_channels,
+    .channels = emu_channels,
     .geometry = emu_geometry,
     .launch = emu_launch,
     .kernel = emu_kernel,

@@ -1,6 +1,7 @@
 /*
  * P2P route, device side: the peer's region is mapped here, a put is a team
- * copy and a signal one release access. The caller has checked the bounds.
+ * copy and a signal one release access. The
+ * caller has checked the bounds.
  */
 #ifndef RG_ROUTE_P2P_DEV_H
 #define RG_ROUTE_P2P_DEV_H
@@ -8,6 +9,7 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/route.h"
 #include "runtime/device/signal.h"
+#include "runtime/status.h"
 
 RG_FN void rg_p2p_put(const struct rg_team *team, const struct rg_route *route,
                       uint64_t offset, const void *src, uint64_t bytes)
@@ -16,8 +18,8 @@ RG_FN void rg_p2p_put(const struct rg_team *team, const struct rg_route *route,
 }
 
 /* One thread. Pairs with the acquire load of rg_wait(). */
-RG_FN void rg_p2p_signal(const struct rg_route *route, uint64_t offset,
-                         enum rg_signal_op op, uint64_t value)
+RG_FN int rg_p2p_signal(const struct rg_route *route, uint64_t offset,
+                        enum rg_signal_op op, uint64_t value)
 {
     uint64_t *word = (uint64_t *)(route->base + offset);
 
@@ -25,6 +27,7 @@ RG_FN void rg_p2p_signal(const struct rg_route *route, uint64_t offset,
         rg_add_release(word, value);
     else
         rg_store_release(word, value);
+    return RG_OK;
 }
 
 #endif
