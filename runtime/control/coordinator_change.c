@@ -46,8 +46,15 @@ static void demote(struct rg_led *led, int slot)
                                                 : RG_MEMBER_FAILED);
 }
 
+/*
+ * Nobody is let in while a member that was left behind may not know of it: if
+ * all who left it behind died, it would go on alone and rightly so, since only
+ * the dead had seen another view. A joiner would live on in that one.
+ */
 static void seat_joiners(struct rg_led *led)
 {
+    if (rg_view_has_stragglers(led->proposal))
+        return;
     for (const struct rg_led_join *join = led->joins; join; join = join->next) {
         if (led->proposal->members[join->slot].status == RG_MEMBER_ACTIVE)
             continue;
@@ -306,6 +313,17 @@ static void decide_backend(const struct rg_led *led, struct rg_effects *effects)
                        led->id, blocker->world_rank, legacy_reason(blocker));
 }
 
+static void unseat_joiners(struct rg_led *led)
+{
+    for (int slot = 0; led->view && slot < led->proposal->capacity; slot++) {
+        enum rg_member_status status = led->proposal->members[slot].status;
+
+        if ((status == RG_MEMBER_JOINING || status == RG_MEMBER_ACTIVE) &&
+            is_joiner(led, slot))
+            demote(led, slot);
+    }
+}
+
 /* A joiner that would take the new backend from live graphs stays out. */
 static void refuse_legacy_joiners(struct rg_led *led,
                                   struct rg_effects *effects)
@@ -372,6 +390,8 @@ static int compose(const struct rg_coordinator *coordinator, struct rg_led *led,
 {
     struct rg_view *proposal = led->proposal;
 
+    if (rg_view_has_stragglers(proposal))
+        unseat_joiners(led);
     refuse_legacy_joiners(led, effects);
     for (int slot = 0; slot < proposal->capacity; slot++)
         if (proposal->members[slot].status == RG_MEMBER_JOINING)

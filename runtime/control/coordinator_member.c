@@ -518,7 +518,8 @@ void rg_led_notify(const struct rg_coordinator *coordinator,
     }
     for (const struct rg_led_join *join = led->joins; join; join = join->next)
         rg_bitset_set(&slots, join->slot);
-    send_notice(led, RG_NOTICE_JOINERS, &slots, effects);
+    if (!rg_view_has_stragglers(led->view))
+        send_notice(led, RG_NOTICE_JOINERS, &slots, effects);
     rg_bitset_zero(&slots);
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int slot = led->view->order[rank];

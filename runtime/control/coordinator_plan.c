@@ -41,7 +41,8 @@ static struct rg_message *refusal(const struct rg_led *led, uint64_t call,
 
 static int is_same(const struct rg_message *a, const struct rg_message *b)
 {
-    return a->kind == b->kind && a->bytes == b->bytes &&
+    return a->kind == b->kind && a->status == b->status &&
+           a->bytes == b->bytes &&
            (!a->bytes || !memcmp(a->data, b->data, a->bytes));
 }
 
@@ -61,6 +62,16 @@ static int is_possible(const struct rg_led *led)
     return 0;
 }
 
+/* All may say that these, members no more, can do no harm any more. */
+static void vouch(struct rg_led *led)
+{
+    for (int slot = 0; slot < led->view->capacity && led->plan.request->status;
+         slot++)
+        if (led->view->members[slot].status != RG_MEMBER_ACTIVE &&
+            rg_led_plan_removes(led, slot))
+            led->view->members[slot].quarantine = 0;
+}
+
 void rg_led_try_plan(struct rg_coordinator *coordinator, struct rg_led *led,
                      struct rg_effects *effects)
 {
@@ -77,6 +88,7 @@ void rg_led_try_plan(struct rg_coordinator *coordinator, struct rg_led *led,
         led->plan.status = RG_EINVAL;
     if (!led->plan.status) {
         led->plan.is_ready = 1;
+        vouch(led);
         rg_led_review(coordinator, led, effects);
         return;
     }

@@ -31,7 +31,8 @@ enum rg_message_kind {
     RG_MSG_QUIESCED, /* epoch, completed, claimed, status (1: live graphs) */
     RG_MSG_VIEW_ACK, /* epoch, attempt */
     RG_MSG_POLICY,   /* call, policy (data) */
-    RG_MSG_CHANGE,   /* call, slots to deactivate (data) */
+    RG_MSG_CHANGE,   /* call, slots to deactivate (data), status (1: those of
+                        them that have failed can do no harm any more) */
     RG_MSG_GATHER,   /* call, block (data) */
     RG_MSG_REPORT,   /* status (enum rg_evidence), world_rank and subject, or
                         claimed and slots (data) */

@@ -154,6 +154,14 @@ int rg_view_has_quorum(const struct rg_view *view,
             rg_bitset_test(voters, view->order[0]));
 }
 
+int rg_view_has_stragglers(const struct rg_view *view)
+{
+    for (int slot = 0; slot < view->capacity; slot++)
+        if (view->members[slot].quarantine)
+            return 1;
+    return 0;
+}
+
 int rg_view_add_fault(struct rg_view *view, int from, int to)
 {
     size_t count = (size_t)view->nfaults;

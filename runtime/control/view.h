@@ -77,7 +77,10 @@ struct rg_member {
     enum rg_member_status status;
     int world_rank;
     uint32_t incarnation;
-    /* 1 + the generation an excluded member may still write to; 0: none. */
+    /*
+     * Of a member that is not active: 1 + the generation it may still write
+     * to, since it is neither known to have exited nor to be fenced; 0: none.
+     */
     uint32_t quarantine;
     struct rg_member_info info;
     struct rg_endpoint endpoint;
@@ -144,6 +147,8 @@ int rg_view_is_same(const struct rg_view *a, const struct rg_view *b);
 int rg_view_has_quorum(const struct rg_view *view,
                        const struct rg_bitset *voters,
                        const struct rg_bitset *absent);
+/* Whether some excluded member may still act: see quarantine. */
+int rg_view_has_stragglers(const struct rg_view *view);
 /* Counts one more failure of the pair. RG_OK or RG_ENOMEM. */
 int rg_view_add_fault(struct rg_view *view, int from, int to);
 

@@ -320,6 +320,7 @@ static void walk_policy(struct codec *codec, struct rg_message *message)
 
 static void walk_change(struct codec *codec, struct rg_message *message)
 {
+    walk_int(codec, &message->status);
     walk_u64(codec, &message->call);
     walk_block(codec, &message->data, &message->bytes, RG_TEXT_MAX);
 }

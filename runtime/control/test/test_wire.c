@@ -100,6 +100,10 @@ static struct rg_message *sample(enum rg_message_kind kind)
         rg_message_set_data(message, "all_reduce=oneshot", 18);
         break;
     case RG_MSG_CHANGE:
+        message->call = 3;
+        message->status = 1;
+        rg_message_set_data(message, "\5", 1);
+        break;
     case RG_MSG_GATHER:
         message->call = 2;
         rg_message_set_data(message, "\0\1\2\3", 4);
