@@ -7,3 +7,14 @@ librg_transfer_a_SOURCES = \
 
 include runtime/transfer/routes/null/local.mk
 include runtime/transfer/routes/p2p/local.mk
+
+rg_unit_tests += runtime/transfer/test/test_arena
+runtime_transfer_test_test_arena_SOURCES = runtime/transfer/test/test_arena.c
+runtime_transfer_test_test_arena_LDADD = librg_transfer.a librg_core.a \
+	$(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/transfer/test/test_service
+runtime_transfer_test_test_service_SOURCES = \
+	runtime/transfer/test/test_service.c
+runtime_transfer_test_test_service_LDADD = librg_transfer.a librg_core.a \
+	$(CMOCKA_LIBS)
