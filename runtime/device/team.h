@@ -12,8 +12,8 @@
 #if !RG_ON_CUDA
 /* What a host thread needs of its surroundings; made by exec/emu. */
 struct rg_emu_team {
-    uint64_t arrived; /* barrier: threads that came, ever */
-    uint64_t votes[3];
+    uint64_t arrived;   /* barrier: threads that came, ever */
+    uint64_t votes[3];  /* rg_team_any: turn + 1 of the last vote */
     uint64_t shared[3]; /* rg_team_share_word */
     uint64_t (*now_ns)(void);
     /* Called with the number of failed polls so far. */
@@ -86,22 +86,21 @@ RG_FN void rg_team_barrier(struct rg_team *team)
 }
 
 /*
- * The vote words rotate over three barriers: the one cleared after a barrier
- * was last read before it and is next written after the one that follows.
+ * Words rotate over three barriers: one is last read before the barrier that
+ * follows its own, and next written after it. A vote names its turn, so an
+ * old one counts for nothing, whatever calls came between.
  */
 RG_FN int rg_team_any(struct rg_team *team, int pred)
 {
     const uint64_t turn = team->barriers;
-    uint64_t *votes = team->emu->votes;
+    uint64_t *vote = &team->emu->votes[turn % 3];
 
     if (team->threads == 1)
         return pred != 0;
     if (pred)
-        rg_or_relaxed_dev(&votes[turn % 3], 1);
+        rg_store_relaxed(vote, turn + 1);
     rg_team_barrier(team);
-    if (team->thread == 0)
-        rg_store_relaxed(&votes[(turn + 2) % 3], 0);
-    return rg_load_relaxed(&votes[turn % 3]) != 0;
+    return rg_load_relaxed(vote) == turn + 1;
 }
 
 RG_FN uint64_t rg_team_share_word(struct rg_team *team, uint64_t value)
