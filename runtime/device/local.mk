@@ -14,3 +14,21 @@ noinst_HEADERS += \
 	runtime/device/team.h \
 	runtime/device/transfer.h \
 	runtime/device/word.h
+
+rg_unit_tests += runtime/device/test/test_num
+runtime_device_test_test_num_SOURCES = runtime/device/test/test_num.c
+runtime_device_test_test_num_LDADD = $(CMOCKA_LIBS) -lm
+
+rg_unit_tests += runtime/device/test/test_team
+runtime_device_test_test_team_SOURCES = runtime/device/test/test_team.c
+runtime_device_test_test_team_LDADD = $(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/device/test/test_entry
+runtime_device_test_test_entry_SOURCES = \
+	runtime/device/test/test_entry.c runtime/device/test/fake.h
+runtime_device_test_test_entry_LDADD = $(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/device/test/test_transfer
+runtime_device_test_test_transfer_SOURCES = \
+	runtime/device/test/test_transfer.c runtime/device/test/fake.h
+runtime_device_test_test_transfer_LDADD = $(CMOCKA_LIBS)

@@ -1,0 +1,325 @@
+/*
+ * Unit tests of the frame around an invocation: the control word's claims,
+ * and how a launch closes.
+ */
+#include "runtime/device/entry.h"
+#include "runtime/device/test/fake.h"
+
+enum { TEAMS = 3, SEQ = 40 };
+
+static uint64_t word_of(uint64_t seq, uint64_t flags)
+{
+    return seq << RG_CONTROL_SEQ_SHIFT | flags;
+}
+
+/* Open, with all claimed invocations complete. */
+static void ready(struct fake *fake, uint64_t seq, uint64_t flags)
+{
+    fake->dev.hot.control = word_of(seq, flags);
+    fake->dev.hot.completed = seq;
+}
+
+static struct rg_open open_as(struct fake *fake, int team, int teams)
+{
+    const struct rg_launch launch = {.comm = &fake->dev};
+
+    fake->call.team.index = team;
+    fake->call.team.count = teams;
+    return rg_open(&launch, &fake->call.team);
+}
+
+/* What an entry does, around an algorithm that ends with `failed`. */
+static void close_as(struct fake *fake, int team, int teams,
+                     const struct rg_open *open, int failed)
+{
+    const struct rg_launch launch = {.comm = &fake->dev};
+    struct rg_call call;
+
+    fake->call.team.index = team;
+    fake->call.team.count = teams;
+    call = rg_call_of(&launch, &fake->call.team, open);
+    if (!open->granted)
+        failed = (rg_latch_failure(&fake->dev, RG_EABORTED, -1, 0), 1);
+    rg_close(&call, open, failed, RG_RUN(2, teams, FAKE_EPOCH));
+}
+
+static void check_control(const struct fake *fake, uint64_t seq, uint64_t flags)
+{
+    assert_true(fake->dev.hot.control == word_of(seq, flags));
+}
+
+/* ---- claims ------------------------------------------------------------- */
+
+static void one_team_claims_a_seq_at_once(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open;
+
+    ready(fake, SEQ, RG_CONTROL_PLAN);
+    open = open_as(fake, 0, 1);
+    assert_true(open.granted && open.joined);
+    assert_int_equal(open.plan, 1);
+    check_control(fake, SEQ + 1, RG_CONTROL_PLAN);
+    assert_int_equal(fake->dev.hot.completed, SEQ);
+    close_as(fake, 0, 1, &open, 0);
+    check_control(fake, SEQ + 1, RG_CONTROL_PLAN);
+    assert_int_equal(fake->dev.hot.completed, SEQ + 1);
+    assert_int_equal(fake->dev.hot.run, RG_RUN(2, 1, FAKE_EPOCH));
+    assert_int_equal(fake->mailbox.failure, 0);
+}
+
+/* Arrivals while it runs; the last team turns them into one seq. */
+static void many_teams_close_into_one_seq(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open[TEAMS];
+
+    ready(fake, SEQ, 0);
+    for (int launch = 1; launch <= 2; launch++) {
+        for (int i = 0; i < TEAMS; i++) {
+            open[i] = open_as(fake, i, TEAMS);
+            assert_true(open[i].granted && open[i].joined);
+            check_control(fake, SEQ + (uint64_t)launch - 1, (uint64_t)i + 1);
+        }
+        for (int i = TEAMS - 1; i >= 0; i--) {
+            assert_int_equal(fake->dev.hot.completed, SEQ + launch - 1);
+            close_as(fake, i, TEAMS, &open[i], 0);
+        }
+        check_control(fake, SEQ + (uint64_t)launch, 0);
+        assert_int_equal(fake->dev.hot.completed, SEQ + launch);
+        assert_int_equal(fake->dev.arrived, 0);
+    }
+    assert_int_equal(fake->dev.hot.run, RG_RUN(2, TEAMS, FAKE_EPOCH));
+}
+
+/* The host's answer to a view change, some polls after a launch parked. */
+static void open_with_the_other_plan(struct fake *fake)
+{
+    if (fake->polls == 100)
+        fake->dev.hot.control = word_of(SEQ, RG_CONTROL_PLAN);
+}
+
+static void a_closed_word_parks_and_claims_again(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open;
+
+    for (int teams = 1; teams <= TEAMS; teams += TEAMS - 1) {
+        fake->polls = 0;
+        fake->hook = open_with_the_other_plan;
+        ready(fake, SEQ, RG_CONTROL_HELD);
+        open = open_as(fake, 0, teams);
+        assert_int_equal(fake->polls, 100);
+        assert_true(open.granted && open.joined);
+        assert_int_equal(open.plan, 1);
+        /* The first claim left no trace in the new word. */
+        if (teams == 1)
+            check_control(fake, SEQ + 1, RG_CONTROL_PLAN);
+        else
+            check_control(fake, SEQ, RG_CONTROL_PLAN | 1);
+    }
+}
+
+static void a_parked_launch_leaves_after_its_bound(void **state)
+{
+    struct fake *fake = *state;
+    const uint64_t begin = fake->now;
+    struct rg_open open;
+
+    ready(fake, SEQ, RG_CONTROL_HELD);
+    open = open_as(fake, 0, 1);
+    assert_false(open.granted || open.joined);
+    assert_in_range(fake->now - begin, fake->dev.park_ns,
+                    fake->dev.park_ns + 2 * fake->step);
+    assert_int_equal(fake->dev.hot.completed, SEQ);
+}
+
+/* The first team was in when the word was closed: the others only close. */
+static void teams_of_a_closed_launch_join_without_grant(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open[TEAMS];
+
+    ready(fake, SEQ, 0);
+    open[0] = open_as(fake, 0, TEAMS);
+    fake->dev.hot.control |= RG_CONTROL_HELD | RG_CONTROL_INFLIGHT;
+    for (int i = 1; i < TEAMS; i++) {
+        open[i] = open_as(fake, i, TEAMS);
+        assert_true(open[i].joined && !open[i].granted);
+    }
+    assert_int_equal(fake->polls, 0);
+    for (int i = 0; i < TEAMS; i++) {
+        assert_int_equal(fake->mailbox.failure, 0);
+        close_as(fake, i, TEAMS, &open[i], 0);
+    }
+    assert_int_equal(fake->mailbox.failure, 1);
+    assert_int_equal(fake->mailbox.reasons, 1ull << -RG_EABORTED);
+    assert_int_equal(fake->mailbox.seq, SEQ + 1);
+    assert_int_equal(fake->dev.hot.completed, SEQ);
+    check_control(fake, SEQ + 1, RG_CONTROL_HELD | RG_CONTROL_INFLIGHT);
+}
+
+/* The seq is on top of the word: its carry is lost, nothing else moves. */
+static void the_claimed_seq_wraps_alone(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open[TEAMS];
+
+    for (int teams = 1; teams <= TEAMS; teams += TEAMS - 1) {
+        ready(fake, RG_CONTROL_SEQ_MASK, RG_CONTROL_PLAN);
+        for (int i = 0; i < teams; i++)
+            open[i] = open_as(fake, i, teams);
+        for (int i = 0; i < teams; i++)
+            close_as(fake, i, teams, &open[i], 0);
+        check_control(fake, 0, RG_CONTROL_PLAN);
+        assert_true(fake->dev.hot.completed == RG_CONTROL_SEQ_MASK + 1);
+    }
+}
+
+/* ---- failures ----------------------------------------------------------- */
+
+static void check_mailbox(const struct fake *fake, uint64_t failure)
+{
+    assert_int_equal(fake->mailbox.failure, failure);
+    assert_int_equal(fake->mailbox.seq, SEQ + 1);
+    assert_int_equal(fake->mailbox.epoch, FAKE_EPOCH);
+    assert_int_equal(fake->mailbox.reasons,
+                     1ull << -RG_ETIMEDOUT | 1ull << -RG_EFAILED);
+    assert_int_equal(fake->mailbox.step, 9);
+    assert_int_equal(fake->mailbox.peers[0], 1ull << 3);
+    assert_true(fake->mailbox.peers[1] == 1ull << 6);
+    assert_true(fake->mailbox.peers[RG_MAX_SLOTS / 64 - 1] == 1ull << 63);
+    assert_int_equal(fake->dev.hot.completed, SEQ);
+    assert_int_equal(fake->dev.hot.run, 0);
+}
+
+static void latch_some(struct fake *fake)
+{
+    rg_latch_failure(&fake->dev, RG_EFAILED, -1, 8);
+    rg_latch_failure(&fake->dev, RG_ETIMEDOUT, 3, 9);
+    rg_latch_failure(&fake->dev, RG_ETIMEDOUT, 70, 9);
+    rg_latch_failure(&fake->dev, RG_ETIMEDOUT, RG_MAX_SLOTS - 1, 9);
+}
+
+static void a_failed_team_holds_the_word_and_reports(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open;
+
+    fake->mailbox.failure = 6;
+    ready(fake, SEQ, 0);
+    open = open_as(fake, 0, 1);
+    latch_some(fake);
+    close_as(fake, 0, 1, &open, 1);
+    check_mailbox(fake, 7);
+    check_control(fake, SEQ + 1, RG_CONTROL_HELD);
+}
+
+/* Whichever team failed, the last one to arrive reports, and only that. */
+static void one_failed_team_of_many_fails_the_launch(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open[TEAMS];
+
+    for (int bad = 0; bad < TEAMS; bad++) {
+        ready(fake, SEQ, 0);
+        for (int i = 0; i < TEAMS; i++)
+            open[i] = open_as(fake, i, TEAMS);
+        latch_some(fake);
+        for (int i = 0; i < TEAMS; i++) {
+            assert_int_equal(fake->mailbox.failure, bad);
+            close_as(fake, i, TEAMS, &open[i], i == bad);
+        }
+        check_mailbox(fake, (uint64_t)bad + 1);
+        check_control(fake, SEQ + 1, RG_CONTROL_HELD);
+        assert_int_equal(fake->dev.arrived, 0);
+    }
+}
+
+/* ---- packets and rules -------------------------------------------------- */
+
+enum { HALF = 256 };
+
+/* Closes an invocation that used packets; the half it used is dirty. */
+static void use_packets(struct fake *fake, uint64_t cursor)
+{
+    const struct rg_launch launch = {.comm = &fake->dev};
+    struct rg_open open;
+    struct rg_call call;
+
+    memset(fake->region[0], 0xee, sizeof fake->region[0]);
+    fake->dev.hot.plan[0].packets = (uint8_t *)fake->region[0];
+    fake->dev.hot.plan[0].packet_half = HALF;
+    fake->dev.hot.packet_cursor = cursor;
+    ready(fake, SEQ, 0);
+    open = open_as(fake, 0, 1);
+    call = rg_call_of(&launch, &fake->call.team, &open);
+    call.packet_cursor++;
+    rg_close(&call, &open, 0, 0);
+    assert_true(fake->dev.hot.packet_cursor == cursor + 1);
+}
+
+/* 1: the half was cleaned as a whole; 0: it was left alone as a whole. */
+static int half_is_clean(const struct fake *fake, int half)
+{
+    const uint64_t *word = &fake->region[0][half * HALF / 8];
+
+    for (int i = 1; i < HALF / 8; i++)
+        assert_true(word[i] == word[0]);
+    return word[0] == 0;
+}
+
+static void slots_are_cleaned_before_tags_come_round(void **state)
+{
+    struct fake *fake = *state;
+    const uint64_t round = UINT32_MAX; /* tags in a round */
+
+    for (uint64_t cursor = round - 4; cursor < round + 2; cursor++) {
+        const int used = (int)(cursor & 1);
+        const int last = cursor == round - 2 || cursor == round - 1;
+
+        use_packets(fake, cursor);
+        assert_int_equal(half_is_clean(fake, used), last);
+        assert_int_equal(half_is_clean(fake, !used), 0);
+        assert_true(fake->region[0][2 * HALF / 8] != 0);
+    }
+}
+
+static void rules_go_by_size(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_rules *rules = &fake->plan[0]->rules[RG_COLL_all_reduce];
+
+    rules->count = 3;
+    rules->rule[0].below = 100;
+    rules->rule[1].below = 1000;
+    rules->rule[2].below = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        const struct rg_rule *rule = &rules->rule[i];
+
+        assert_ptr_equal(rg_rule_for(fake->plan[0], RG_COLL_all_reduce,
+                                     i ? rule[-1].below : 0),
+                         rule);
+        assert_ptr_equal(
+            rg_rule_for(fake->plan[0], RG_COLL_all_reduce, rule->below - 1),
+            rule);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAKE_TEST(one_team_claims_a_seq_at_once),
+        FAKE_TEST(many_teams_close_into_one_seq),
+        FAKE_TEST(a_closed_word_parks_and_claims_again),
+        FAKE_TEST(a_parked_launch_leaves_after_its_bound),
+        FAKE_TEST(teams_of_a_closed_launch_join_without_grant),
+        FAKE_TEST(the_claimed_seq_wraps_alone),
+        FAKE_TEST(a_failed_team_holds_the_word_and_reports),
+        FAKE_TEST(one_failed_team_of_many_fails_the_launch),
+        FAKE_TEST(slots_are_cleaned_before_tags_come_round),
+        FAKE_TEST(rules_go_by_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
