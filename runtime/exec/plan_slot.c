@@ -79,10 +79,9 @@ struct policy_part {
 static int policy_next(const char **text, struct policy_part *part_out)
 {
     const char *at = *text;
-    char tail[2];
-    char part[2 * RG_NAME_BYTES];
+    char part[2 * RG_NAME_BYTES], digits[4] = "";
     size_t length;
-    int fields;
+    int fields, end = 0;
 
     at += strspn(at, "; ");
     if (!*at)
@@ -90,9 +89,13 @@ static int policy_next(const char **text, struct policy_part *part_out)
     length = strcspn(at, ";");
     memset(part_out, 0, sizeof *part_out);
     snprintf(part, sizeof part, "%.*s", (int)length, at);
-    fields = sscanf(part, "%31[a-z_]=%31[a-z_]%1[+]%uch", part_out->collective,
-                    part_out->algorithm, tail, &part_out->channels);
-    if (length >= sizeof part || (fields != 2 && fields != 4)) {
+    fields =
+        sscanf(part, "%31[a-z_]=%31[a-z_]%n+%3[0-9]ch%n", part_out->collective,
+               part_out->algorithm, &end, digits, &end);
+    part_out->channels = (unsigned)atoi(digits);
+    end += (int)strspn(part + end, " ");
+    if (length >= sizeof part || fields < 2 || part[end] ||
+        (fields == 3 && !part_out->channels)) {
         rg_log(RG_LOG_ERROR, -1,
                "policy \"%s\": expected "
                "collective=algorithm[+Nch]",
