@@ -18,7 +18,8 @@ struct all_reduce_packets {
 
 /*
  * Needs the launch only, not the plan: so the first load of the input is on
- * its way while the claim is.
+ * its way while the claim is. Not where packets are out of the question: there
+ * another team may be writing over the input already.
  */
 RG_FN struct all_reduce_packets
 all_reduce_packets_ahead(const struct rg_team *team, const void *send,
@@ -31,7 +32,7 @@ all_reduce_packets_ahead(const struct rg_team *team, const void *send,
     mine.begin += (uint64_t)team->thread;
     mine.step = (uint64_t)team->threads;
     mine.first = 0;
-    if (mine.begin < mine.end)
+    if (mine.begin < mine.end && units <= RG_PACKET_UNITS)
         mine.first = rg_unit_load(send, mine.begin, count);
     return mine;
 }

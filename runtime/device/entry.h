@@ -261,7 +261,7 @@ RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
     const uint64_t one = 1 + ((uint64_t)failed << RG_ARRIVED_FAILED_SHIFT);
 
     return one + (failed ? rg_add_acq_rel_dev(&dev->arrived, one)
-                         : rg_add_relaxed_dev(&dev->arrived, one));
+                         : rg_add_arrival_dev(&dev->arrived, one));
 }
 
 /* Every thread of a joined team; `failed` may differ among them. */

@@ -4,8 +4,8 @@
  *
  * Scope is the system (all GPUs of the host and its CPUs) unless a name says
  * `_dev`: then it is one device. Sources: PTX ISA 8.3, memory consistency
- * model; C11 atomics. There are no stand-alone fences: every release is a
- * store and every acquire a load, so that ThreadSanitizer sees the pairs.
+ * model; C11 atomics. Host code has no stand-alone fences: every release
+ * is a store and every acquire a load, so that ThreadSanitizer sees the pairs.
  */
 #ifndef RG_DEVICE_WORD_H
 #define RG_DEVICE_WORD_H
@@ -49,6 +49,15 @@ RG_FN void rg_store_relaxed(uint64_t *word, uint64_t value)
                  : "memory");
 }
 
+/* Two release stores for the price of one: the fence covers both. */
+RG_FN void rg_store_release_both(uint64_t *word, uint64_t *other,
+                                 uint64_t value)
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    rg_store_relaxed(word, value);
+    rg_store_relaxed(other, value);
+}
+
 RG_FN uint64_t rg_add_release(uint64_t *word, uint64_t value)
 {
     uint64_t old;
@@ -67,6 +76,12 @@ RG_FN uint64_t rg_add_relaxed_dev(uint64_t *word, uint64_t value)
                  : "l"(word), "l"(value)
                  : "memory");
     return old;
+}
+
+/* Counts a team in at a launch's end, which orders all but the count. */
+RG_FN uint64_t rg_add_arrival_dev(uint64_t *word, uint64_t value)
+{
+    return rg_add_relaxed_dev(word, value);
 }
 
 RG_FN uint64_t rg_add_acq_rel_dev(uint64_t *word, uint64_t value)
@@ -149,6 +164,13 @@ RG_FN void rg_store_relaxed(uint64_t *word, uint64_t value)
     __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
+RG_FN void rg_store_release_both(uint64_t *word, uint64_t *other,
+                                 uint64_t value)
+{
+    rg_store_release(word, value);
+    rg_store_release(other, value);
+}
+
 RG_FN uint64_t rg_add_release(uint64_t *word, uint64_t value)
 {
     return __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
@@ -162,6 +184,12 @@ RG_FN uint64_t rg_add_relaxed_dev(uint64_t *word, uint64_t value)
 RG_FN uint64_t rg_add_acq_rel_dev(uint64_t *word, uint64_t value)
 {
     return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+}
+
+/* Host threads have read what the last of them writes before all have left. */
+RG_FN uint64_t rg_add_arrival_dev(uint64_t *word, uint64_t value)
+{
+    return rg_add_acq_rel_dev(word, value);
 }
 
 RG_FN uint64_t rg_or_relaxed_dev(uint64_t *word, uint64_t value)
