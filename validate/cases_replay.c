@@ -13,7 +13,7 @@
 enum {
     NTRIALS = 5,
     SHORT_RUN = 40, /* rounds of the cases that are not about endurance */
-    QUEUED = 50 /* replays queued before the host waits */
+    QUEUED = 50     /* replays queued before the host waits */
 };
 
 /*
