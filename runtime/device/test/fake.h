@@ -74,8 +74,10 @@ static struct rg_plan *fake_plan(struct fake *fake)
 
 static int fake_setup(void **state)
 {
-    struct fake *fake = test_calloc(1, sizeof *fake);
+    struct fake *fake = aligned_alloc(RG_LINE, sizeof *fake);
 
+    assert_non_null(fake);
+    memset(fake, 0, sizeof *fake);
     fake_here = fake;
     fake->now = fake->step = 1000;
     fake->emu.now_ns = fake_now_ns;
@@ -103,7 +105,7 @@ static int fake_teardown(void **state)
 
     for (int i = 0; i < 2; i++)
         test_free(fake->plan[i]);
-    test_free(fake);
+    free(fake);
     return 0;
 }
 
