@@ -245,15 +245,30 @@ static void a_wrong_salt_is_seen(void **state)
     assert_int_equal(rg_service_proof_check(world->service[1], 0, SALT + 1), 0);
 }
 
+/* Even where the peer has left its mark on that region, for its owner. */
 static void a_mapping_of_the_wrong_region_is_seen(void **state)
 {
     struct world *world = *state;
     struct rg_route_peer peer = peer_of(world, 2);
 
+    connect_all(world);
+    sign_all(world, SALT);
+    assert_int_equal(rg_service_proof_write(world->service[1], 2, SALT), 1);
     peer.world_rank = 1;
     choose(world, 0, &peer);
-    sign_all(world, SALT);
     assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 0);
+}
+
+static void a_mark_in_the_wrong_slot_is_seen(void **state)
+{
+    struct world *world = *state;
+    uint8_t *board = world->service[1]->region;
+
+    connect_all(world);
+    sign_all(world, SALT);
+    assert_int_equal(rg_service_proof_write(world->service[2], 1, SALT), 1);
+    memcpy(board, board + 2 * RG_PROOF_BYTES, RG_PROOF_BYTES);
+    assert_int_equal(rg_service_proof_check(world->service[1], 0, SALT), 0);
 }
 
 static void an_unmapped_peer_or_a_failing_copy_is_seen(void **state)
@@ -371,6 +386,7 @@ int main(void)
         TEST(a_corrupted_board_is_seen),
         TEST(a_wrong_salt_is_seen),
         TEST(a_mapping_of_the_wrong_region_is_seen),
+        TEST(a_mark_in_the_wrong_slot_is_seen),
         TEST(an_unmapped_peer_or_a_failing_copy_is_seen),
         TEST(a_mapping_lasts_as_long_as_its_key),
         TEST(descriptors_are_fetched_for_other_processes_and_closed),
