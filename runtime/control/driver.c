@@ -19,7 +19,6 @@
 #include "runtime/status.h"
 
 enum {
-    COORDINATOR_RANK = 0,
     FIRST_PROCESS = 1,
     ROUTES_OF_A_PAIR = 2, /* peer to peer, then through the hosts */
     NS_PER_MS = 1000000,
@@ -61,6 +60,7 @@ static void box_remove(struct rg_driver *driver, struct rg_box *box)
 
         box->first = boxed->next;
         rg_view_destroy(boxed->event.view);
+        rg_bitset_fini(&boxed->event.slots);
         free(boxed);
     }
     free(box);
@@ -86,6 +86,19 @@ static enum rg_event_kind event_kind(enum rg_message_kind kind)
     }
 }
 
+/* The slots of a message as a set the caller owns. */
+static int take_slots(const struct rg_message *message, struct rg_bitset *slots)
+{
+    int bits = (int)message->bytes * 8;
+
+    if (rg_bitset_init(slots, bits ? bits : 1))
+        return RG_ENOMEM;
+    for (int slot = 0; slot < bits; slot++)
+        if (rg_message_has_slot(message, slot))
+            rg_bitset_set(slots, slot);
+    return RG_OK;
+}
+
 static int box_put(struct rg_box *box, const struct rg_message *message)
 {
     struct rg_boxed *boxed = calloc(1, sizeof(*boxed));
@@ -102,6 +115,11 @@ static int box_put(struct rg_box *box, const struct rg_message *message)
             free(boxed);
             return RG_ENOMEM;
         }
+    }
+    if (message->kind == RG_MSG_NOTICE &&
+        take_slots(message, &boxed->event.slots)) {
+        free(boxed);
+        return RG_ENOMEM;
     }
     if (box->first)
         box->last->next = boxed;
@@ -140,12 +158,28 @@ void rg_driver_asked(struct rg_driver *driver, const struct rg_message *request)
         box->gather.state = RG_GATHER_OPEN;
 }
 
+/* A process started anew listens elsewhere. */
+static void learn_addresses(struct rg_driver *driver,
+                            const struct rg_view *view)
+{
+    for (int slot = 0; slot < view->capacity; slot++) {
+        const struct rg_member *member = &view->members[slot];
+
+        if (member->status == RG_MEMBER_ACTIVE && member->endpoint.port &&
+            member->world_rank < driver->size)
+            driver->boot.addresses[member->world_rank].endpoint =
+                member->endpoint;
+    }
+}
+
 int rg_driver_deliver(struct rg_driver *driver,
                       const struct rg_message *message)
 {
     struct rg_box *box = rg_driver_box(driver, message->group);
     int rc = RG_OK;
 
+    if (message->kind == RG_MSG_VIEW)
+        learn_addresses(driver, message->view);
     if (!box)
         return RG_OK; /* the caller has left meanwhile */
     if (message->kind == RG_MSG_GATHERED)
@@ -229,8 +263,10 @@ int rg_driver_join(struct rg_driver *driver, const struct rg_join *join)
         rg_message_unref(message);
         return RG_ENOMEM;
     }
+    message->status = join->rejoin;
     message->capacity = join->capacity;
     message->first_seq = join->first_seq;
+    message->endpoint = driver->boot.addresses[driver->rank].endpoint;
     message->info = join->info;
     pthread_mutex_lock(&driver->lock);
     rc = rg_driver_box(driver, join->group) ? RG_EBUSY
@@ -326,6 +362,113 @@ int rg_driver_propose_policy(struct rg_driver *driver, uint32_t group,
         return RG_ENOMEM;
     }
     return ask_known(driver, message);
+}
+
+static int ask_slots(struct rg_driver *driver, struct rg_message *message,
+                     const struct rg_bitset *slots)
+{
+    if (message && rg_message_set_slots(message, slots)) {
+        rg_message_unref(message);
+        message = NULL;
+    }
+    return ask_known(driver, message);
+}
+
+int rg_driver_change(struct rg_driver *driver, uint32_t group,
+                     const struct rg_bitset *leavers, int vouch)
+{
+    struct rg_message *message = rg_message_create(RG_MSG_CHANGE, group);
+
+    if (message)
+        message->status = vouch != 0;
+    return ask_slots(driver, message, leavers);
+}
+
+int rg_driver_report_stall(struct rg_driver *driver, uint32_t group,
+                           uint64_t seq, const struct rg_bitset *slots)
+{
+    struct rg_message *message = rg_message_create(RG_MSG_REPORT, group);
+
+    if (message) {
+        message->status = RG_EVIDENCE_STALLED;
+        message->claimed = seq;
+    }
+    return ask_slots(driver, message, slots);
+}
+
+int rg_driver_report_unreachable(struct rg_driver *driver, uint32_t group,
+                                 const struct rg_bitset *slots)
+{
+    struct rg_message *message = rg_message_create(RG_MSG_REPORT, group);
+
+    if (message)
+        message->status = RG_EVIDENCE_UNREACHABLE;
+    return ask_slots(driver, message, slots);
+}
+
+int rg_driver_progress(struct rg_driver *driver, uint32_t group,
+                       uint64_t completed, int has_graphs, int waits)
+{
+    struct rg_message *message = rg_message_create(RG_MSG_PROGRESS, group);
+
+    if (message) {
+        message->completed = completed;
+        message->claimed = has_graphs != 0;
+        message->status = waits ? RG_HEARTBEAT_URGENT : RG_HEARTBEAT_CALM;
+    }
+    return ask_known(driver, message);
+}
+
+int rg_driver_fenced(struct rg_driver *driver, uint32_t group)
+{
+    return ask_known(driver, rg_message_create(RG_MSG_FENCED, group));
+}
+
+/* RG_EPENDING: neither committed nor decided against. */
+static int committed_status(const struct rg_driver *driver, uint32_t group,
+                            uint64_t epoch, uint64_t seq)
+{
+    const struct rg_view *view = rg_agent_view(driver->agent, group);
+
+    if (!view)
+        return RG_EISOLATED;
+    if (view->epoch != epoch || !rg_agent_is_settled(driver->agent, group))
+        return RG_EABORTED;
+    return rg_agent_committed(driver->agent, group) >= seq ? RG_OK
+                                                           : RG_EPENDING;
+}
+
+int rg_driver_wait_committed(struct rg_driver *driver, uint32_t group,
+                             uint64_t seq, int timeout_ms)
+{
+    uint64_t deadline = deadline_after(timeout_ms);
+    const struct rg_view *view;
+    uint64_t epoch;
+    int rc;
+
+    pthread_mutex_lock(&driver->lock);
+    view = rg_agent_view(driver->agent, group);
+    epoch = view ? view->epoch : 0;
+    while ((rc = committed_status(driver, group, epoch, seq)) == RG_EPENDING) {
+        rc = driver->failed;
+        if (!rc)
+            rc = wait_changed(driver, deadline);
+        if (rc)
+            break;
+    }
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
+int rg_driver_drop_link(struct rg_driver *driver, int world_rank, int on)
+{
+    if (world_rank < 0 || world_rank >= driver->size ||
+        world_rank == driver->rank)
+        return RG_EINVAL;
+    pthread_mutex_lock(&driver->lock);
+    driver->peers[world_rank].is_dropped = on != 0;
+    pthread_mutex_unlock(&driver->lock);
+    return RG_OK;
 }
 
 int rg_driver_describe(struct rg_driver *driver, uint32_t group, char *text,
@@ -468,8 +611,8 @@ static int create_machines(struct rg_driver *driver)
     const struct rg_agent_config agent = {
         .rank = driver->rank,
         .world_size = driver->size,
-        .coordinator = COORDINATOR_RANK,
-        .process = FIRST_PROCESS,
+        .coordinator = RG_FIRST_COORDINATOR,
+        .process = driver->process,
         .form_ms = settings->bootstrap_ms,
         .heartbeat_ms = settings->heartbeat_ms,
         .miss_ms = settings->heartbeat_miss_ms,
@@ -477,7 +620,7 @@ static int create_machines(struct rg_driver *driver)
         .isolate_ms = settings->isolate_ms};
     const struct rg_coordinator_config coordinator = {
         .rank = driver->rank,
-        .first = COORDINATOR_RANK,
+        .first = RG_FIRST_COORDINATOR,
         .world_size = driver->size,
         .mode = (enum rg_mode)settings->mode,
         .workspaces = (uint32_t)settings->workspaces,
@@ -519,24 +662,17 @@ static int connect_peer(struct rg_driver *driver, enum rg_link_kind kind,
                         int peer, uint64_t deadline_ns)
 {
     const struct rg_endpoint *endpoint = &driver->boot.addresses[peer].endpoint;
-    struct rg_message *hello = rg_message_create(RG_MSG_HELLO, 0);
     struct rg_link *link;
     int fd;
-    int rc = RG_ENOMEM;
+    int rc;
 
-    if (!hello || rg_message_set_data(hello, driver->boot.secret,
-                                      sizeof(driver->boot.secret)))
-        goto out;
-    hello->world_rank = driver->rank;
     rc = kind == RG_LINK_CONTROL
              ? rg_socket_connect_tcp(driver->rank, endpoint, deadline_ns, &fd)
              : rg_socket_connect_unix(driver->rank, endpoint, deadline_ns, &fd);
     if (!rc)
         rc = rg_loop_adopt(driver, kind, fd, peer, &link);
     if (!rc)
-        rc = rg_link_send(link, hello, -1);
-out:
-    rg_message_unref(hello);
+        rc = rg_loop_hello(driver, link);
     return rc;
 }
 
@@ -548,10 +684,10 @@ static int connect_all(struct rg_driver *driver, uint64_t deadline_ns)
 {
     int rc = RG_OK;
 
-    if (driver->rank == COORDINATOR_RANK)
+    if (driver->rank == RG_FIRST_COORDINATOR)
         driver->missing_links = driver->size - 1;
     else
-        rc = connect_peer(driver, RG_LINK_CONTROL, COORDINATOR_RANK,
+        rc = connect_peer(driver, RG_LINK_CONTROL, RG_FIRST_COORDINATOR,
                           deadline_ns);
     for (int peer = 0; peer < driver->size && !rc; peer++) {
         if (!driver->boot.addresses[peer].same_host)
@@ -610,7 +746,8 @@ static int create_peers(struct rg_driver *driver)
     if (!driver->peers)
         return RG_ENOMEM;
     for (int peer = 0; peer < driver->size; peer++)
-        driver->peers[peer].offered_fd = -1;
+        driver->peers[peer] = (struct rg_peer){
+            .process = FIRST_PROCESS, .offered_fd = -1, .pid_fd = -1};
     return RG_OK;
 }
 
@@ -625,6 +762,7 @@ int rg_driver_create(const struct rg_driver_config *config,
         return rc;
     driver->rank = config->world_rank;
     driver->size = config->world_size;
+    driver->process = config->process ? config->process : FIRST_PROCESS;
     driver->settings = *config->settings;
     driver->boot.tcp_fd = driver->boot.unix_fd = -1;
     driver->epoll_fd = driver->wake_fd = -1;
@@ -653,6 +791,16 @@ static void stop_thread(struct rg_driver *driver)
     pthread_join(driver->thread, NULL);
 }
 
+void rg_driver_abandon(struct rg_driver *driver)
+{
+    if (!driver)
+        return;
+    pthread_mutex_lock(&driver->lock);
+    driver->is_abandoned = 1;
+    pthread_mutex_unlock(&driver->lock);
+    rg_driver_destroy(driver);
+}
+
 static void close_if_open(int fd)
 {
     if (fd >= 0)
@@ -672,8 +820,10 @@ void rg_driver_destroy(struct rg_driver *driver)
         driver->links = link->next;
         rg_link_destroy(link);
     }
-    for (int peer = 0; driver->peers && peer < driver->size; peer++)
+    for (int peer = 0; driver->peers && peer < driver->size; peer++) {
         close_if_open(driver->peers[peer].offered_fd);
+        close_if_open(driver->peers[peer].pid_fd);
+    }
     rg_loop_drop(&driver->requests);
     rg_loop_drop(&driver->letters);
     rg_effects_fini(&driver->effects);

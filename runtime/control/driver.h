@@ -27,6 +27,7 @@ struct rg_driver;
 struct rg_driver_config {
     int world_rank;
     int world_size;
+    uint32_t process; /* which life of this rank this is; 0 is 1 */
     /* The launcher's exchange, used inside rg_driver_create only. */
     int (*allgather)(void *arg, const void *in, void *out, size_t bytes);
     void *allgather_arg;
@@ -44,8 +45,13 @@ enum rg_event_kind {
      * go on without this member), RG_ECLOSED (deactivated as planned).
      */
     RG_EVENT_ISOLATED,
-    RG_EVENT_NOTICE, /* status: enum rg_notice */
-    RG_EVENT_ERROR   /* status, e.g. RG_EPOLICY; the group is unusable */
+    /*
+     * Something for the members to decide: status is 1 when `slots` wait to be
+     * let in (rg_driver_change), 2 when they have failed and are still members
+     * (RG_MODE is not 0).
+     */
+    RG_EVENT_NOTICE,
+    RG_EVENT_ERROR /* status, e.g. RG_EPOLICY; the group is unusable */
 };
 
 struct rg_group_event {
@@ -54,6 +60,7 @@ struct rg_group_event {
     uint32_t workspace;
     int status;
     struct rg_view *view;
+    struct rg_bitset slots; /* NOTICE; owned by the receiver, else zeroed */
 };
 
 /*
@@ -81,6 +88,13 @@ struct rg_join {
     uint32_t group;
     int capacity;       /* >= world_size, the same everywhere */
     uint64_t first_seq; /* of the first view, the same everywhere */
+    /*
+     * 1: to a group that runs, as a new incarnation of this rank in its old
+     * slot, after RG_EVENT_ISOLATED and rg_driver_leave(), or in a process
+     * started anew. What the last incarnation had written to must be written
+     * to no more. RG_EVENT_PREPARE comes when the members let it in.
+     */
+    int rejoin;
     const char *policy; /* copied; rank 0's is published */
     struct rg_member_info info;
 };
@@ -91,7 +105,11 @@ int rg_driver_leave(struct rg_driver *driver, uint32_t group);
 /* The group's next event; RG_EPENDING after timeout_ms without one. */
 int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
                    struct rg_group_event *event_out);
-/* The answers of the diagram above. `epoch` is the event's. */
+/*
+ * The answers of the diagram above. `epoch` is the event's. A change may begin
+ * again: every PREPARE and every VIEW that comes is answered, the last VIEW
+ * before ACTIVATE is the one that counts.
+ */
 int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
                        uint64_t completed, uint64_t claimed);
 int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
@@ -104,6 +122,43 @@ int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
  */
 int rg_driver_propose_policy(struct rg_driver *driver, uint32_t group,
                              const char *policy);
+
+/*
+ * Planned change of the members: collective like a policy, with the same
+ * slots (of the group's capacity; all clear is fine) at every active member.
+ * Those named are deactivated and get RG_EVENT_ISOLATED(RG_ECLOSED); those
+ * that wait are let in. With `vouch`, slots named that have failed before are
+ * taken to be harmless from now on (their processes have ended, their hosts
+ * are gone). RG_EVENT_ERROR(RG_EINVAL) if the members differ.
+ */
+int rg_driver_change(struct rg_driver *driver, uint32_t group,
+                     const struct rg_bitset *leavers, int vouch);
+
+/*
+ * What the device side sees. A stall: a wait in `seq` for these slots has run
+ * into its deadline; unreachable: a route to these slots has failed. What
+ * follows (PREPARE, as a rule) is decided for the whole group.
+ */
+int rg_driver_report_stall(struct rg_driver *driver, uint32_t group,
+                           uint64_t seq, const struct rg_bitset *slots);
+int rg_driver_report_unreachable(struct rg_driver *driver, uint32_t group,
+                                 const struct rg_bitset *slots);
+/*
+ * Every seq up to `completed` has completed here, and whether captured graphs
+ * are alive. Goes out with the next heartbeat, at once when `waits` says that
+ * somebody waits for rg_driver_committed().
+ */
+int rg_driver_progress(struct rg_driver *driver, uint32_t group,
+                       uint64_t completed, int has_graphs, int waits);
+/*
+ * Waits until every seq of the view in force up to `seq` has completed at
+ * every member: RG_OK. RG_ETIMEDOUT; RG_EABORTED when a change has begun
+ * before; RG_EISOLATED.
+ */
+int rg_driver_wait_committed(struct rg_driver *driver, uint32_t group,
+                             uint64_t seq, int timeout_ms);
+/* After RG_EVENT_ISOLATED: this rank's device writes nowhere any more. */
+int rg_driver_fenced(struct rg_driver *driver, uint32_t group);
 
 /*
  * Host-side all-gather among the active members in rank order, matched by
@@ -121,6 +176,14 @@ int rg_driver_gather(struct rg_driver *driver, uint32_t group, const void *in,
 int rg_driver_offer_fd(struct rg_driver *driver, int fd);
 int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
                        int *fd_out);
+
+/*
+ * For fault plans. drop_link: nothing is sent to that rank's process over
+ * control links as long as it is on; the way back is not touched. abandon:
+ * ends the driver as the death of its process would, without a word.
+ */
+int rg_driver_drop_link(struct rg_driver *driver, int world_rank, int on);
+void rg_driver_abandon(struct rg_driver *driver);
 
 /* One line a group for rg_comm_describe(): term, epoch, status, waiting for. */
 int rg_driver_describe(struct rg_driver *driver, uint32_t group, char *text,

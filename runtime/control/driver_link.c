@@ -135,7 +135,8 @@ int rg_link_flush(struct rg_link *link)
         ssize_t wrote = frame_write(link->fd, frame);
 
         if (wrote < 0)
-            return errno == EAGAIN ? RG_EPENDING : RG_ECLOSED;
+            return errno == EAGAIN || errno == ENOTCONN ? RG_EPENDING
+                                                        : RG_ECLOSED;
         if (frame->fd >= 0)
             close(frame->fd);
         frame->fd = -1;
@@ -224,8 +225,9 @@ static int read_some(struct rg_link *link)
     do {
         got = recvmsg(link->fd, &message, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == EAGAIN)
+    if (got < 0 && (errno == EAGAIN || errno == ENOTCONN))
         return RG_EPENDING;
+    link->refused = got < 0 && errno == ECONNREFUSED;
     if (got <= 0)
         return RG_ECLOSED;
     link->input_used += (size_t)got;

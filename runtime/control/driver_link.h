@@ -12,7 +12,7 @@
 #include "runtime/control/message.h"
 
 enum rg_link_kind {
-    RG_LINK_CONTROL, /* TCP, between an agent and the coordinator */
+    RG_LINK_CONTROL, /* TCP, between any two processes, made when needed */
     RG_LINK_LIFELINE /* UNIX, between two processes of one host */
 };
 
@@ -25,6 +25,7 @@ struct rg_link {
     int peer;             /* world rank; -1 until it has proved itself */
     int said_bye;         /* the peer's end of file will be no failure */
     int finishing;        /* nothing more will be sent */
+    int refused;          /* its host says that nobody listens there */
     uint64_t deadline_ns; /* while unproved: closed when this has passed */
     struct rg_link_frame *first; /* waiting to be sent */
     struct rg_link_frame *last;

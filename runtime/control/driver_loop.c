@@ -143,21 +143,49 @@ static void expire_alarms(struct rg_driver *driver)
 
 /* ---- machines ----------------------------------------------------------- */
 
-static void send_message(struct rg_driver *driver, int peer,
+/*
+ * Opens a link to a process we have not talked to, or not for a while. Hosts
+ * that do not answer are tried again after a heartbeat only.
+ */
+static struct rg_link *reach(struct rg_driver *driver, int rank)
+{
+    struct rg_peer *peer = &driver->peers[rank];
+    uint64_t now = rg_clock_ns();
+    struct rg_link *link;
+    int fd;
+
+    if (peer->has_ended || peer->is_gone || driver->stop >= RG_STOP_CLOSING ||
+        now < peer->retry_ns)
+        return NULL;
+    peer->retry_ns = now + driver->settings.heartbeat_ms * NS_PER_MS;
+    if (rg_socket_start_tcp(driver->rank,
+                            &driver->boot.addresses[rank].endpoint, &fd) ||
+        rg_loop_adopt(driver, RG_LINK_CONTROL, fd, rank, &link))
+        return NULL;
+    return rg_loop_hello(driver, link) == RG_OK ? link : NULL;
+}
+
+static void send_message(struct rg_driver *driver, int rank,
                          struct rg_message *message)
 {
-    struct rg_link *link = driver->peers[peer].control;
+    struct rg_link *link;
 
-    if (peer == driver->rank) {
+    if (rank == driver->rank) {
         struct rg_input input = {
-            .kind = RG_INPUT_MESSAGE, .peer = peer, .message = message};
+            .kind = RG_INPUT_MESSAGE, .peer = rank, .message = message};
 
         post(driver, rg_message_for_coordinator(message->kind), &input);
-    } else if (link && !link->finishing) {
-        /* A link that has failed shows as readable: lost there, not here. */
-        if (rg_link_send(link, message, -1) == RG_ENOMEM)
-            fail(driver, RG_ENOMEM);
+        return;
     }
+    if (rank < 0 || rank >= driver->size || driver->peers[rank].is_dropped)
+        return;
+    link = driver->peers[rank].control;
+    if (!link)
+        link = reach(driver, rank);
+    /* A link that has failed shows as readable: lost there, not here. */
+    if (link && !link->finishing &&
+        rg_link_send(link, message, -1) == RG_ENOMEM)
+        fail(driver, RG_ENOMEM);
 }
 
 static void carry_out(struct rg_driver *driver, int of_coordinator)
@@ -191,13 +219,21 @@ static void carry_out(struct rg_driver *driver, int of_coordinator)
     rg_effects_clear(effects);
 }
 
+static void step_agent(struct rg_driver *driver, const struct rg_input *input)
+{
+    rg_agent_step(driver->agent, input, &driver->effects);
+    /* The commit floor may have risen: see rg_driver_wait_committed(). */
+    if (input->kind == RG_INPUT_MESSAGE && input->message->kind == RG_MSG_BEAT)
+        pthread_cond_broadcast(&driver->changed);
+}
+
 static void run_machines(struct rg_driver *driver)
 {
     struct rg_letter *letter;
 
     while ((letter = take_letter(&driver->letters))) {
         if (!letter->to_coordinator)
-            rg_agent_step(driver->agent, &letter->input, &driver->effects);
+            step_agent(driver, &letter->input);
         else
             rg_coordinator_step(driver->coordinator, &letter->input,
                                 &driver->effects);
@@ -228,6 +264,21 @@ static int watch(struct rg_driver *driver, int fd, uint32_t events, void *what)
                                                                   : RG_OK;
 }
 
+/* From the first lifeline on the system says when the process has exited. */
+static void watch_process(struct rg_driver *driver, const struct rg_link *link)
+{
+    struct rg_peer *peer = &driver->peers[link->peer];
+
+    if (link->kind != RG_LINK_LIFELINE || peer->pid_fd >= 0)
+        return;
+    peer->pid_fd = rg_socket_watch_peer(driver->rank, link->fd);
+    if (peer->pid_fd >= 0 &&
+        watch(driver, peer->pid_fd, EPOLLIN, peer) != RG_OK) {
+        close(peer->pid_fd);
+        peer->pid_fd = -1;
+    }
+}
+
 static struct rg_link **peer_link(struct rg_driver *driver,
                                   const struct rg_link *link)
 {
@@ -251,21 +302,65 @@ int rg_loop_adopt(struct rg_driver *driver, enum rg_link_kind kind, int fd,
     }
     link->next = driver->links;
     driver->links = link;
-    if (peer >= 0)
+    if (peer >= 0) {
         *peer_link(driver, link) = link;
+        watch_process(driver, link);
+    }
     *link_out = link;
     return RG_OK;
 }
 
-static void tell_gone(struct rg_driver *driver, int rank)
+int rg_loop_hello(struct rg_driver *driver, struct rg_link *link)
 {
-    struct rg_input input = {.kind = RG_INPUT_GONE, .peer = rank, .process = 1};
+    struct rg_message *hello = rg_message_create(RG_MSG_HELLO, 0);
+    int rc = RG_ENOMEM;
 
-    if (driver->peers[rank].gone)
+    if (hello && !rg_message_set_data(hello, driver->boot.secret,
+                                      sizeof(driver->boot.secret))) {
+        hello->world_rank = driver->rank;
+        hello->incarnation = driver->process;
+        rc = rg_link_send(link, hello, -1);
+    }
+    rg_message_unref(hello);
+    return rc;
+}
+
+/* ---- the end of others -------------------------------------------------- */
+
+static void tell_end(struct rg_driver *driver, int rank,
+                     enum rg_input_kind kind)
+{
+    struct rg_peer *peer = &driver->peers[rank];
+    const struct rg_input input = {
+        .kind = kind, .peer = rank, .process = peer->process};
+
+    if (driver->stop >= RG_STOP_CLOSING ||
+        (kind == RG_INPUT_GONE && peer->is_gone))
         return;
-    driver->peers[rank].gone = 1;
+    peer->is_gone = 1;
     post(driver, 0, &input);
     post(driver, 1, &input);
+}
+
+/* Its memory is out of its reach. */
+static void peer_exited(struct rg_driver *driver, struct rg_peer *peer)
+{
+    close(peer->pid_fd);
+    peer->pid_fd = -1;
+    if (!peer->has_ended)
+        tell_end(driver, (int)(peer - driver->peers), RG_INPUT_EXITED);
+}
+
+/* Another link of the same kind to the same peer, or null. */
+static struct rg_link *link_instead(const struct rg_driver *driver,
+                                    const struct rg_link *lost)
+{
+    struct rg_link *link = driver->links;
+
+    while (link && (link == lost || link->fd < 0 || link->kind != lost->kind ||
+                    link->peer != lost->peer))
+        link = link->next;
+    return link;
 }
 
 /* Closes the socket; the link itself is freed by reap(). */
@@ -273,28 +368,42 @@ static void link_close(struct rg_driver *driver, struct rg_link *link)
 {
     close(link->fd);
     link->fd = -1;
-    if (link->peer >= 0)
-        *peer_link(driver, link) = NULL;
+    if (link->peer >= 0 && *peer_link(driver, link) == link)
+        *peer_link(driver, link) = link_instead(driver, link);
     pthread_cond_broadcast(&driver->changed);
 }
 
 /*
- * End of file or a broken stream. Without a BYE the process behind it has
- * died. With one it went in order.
+ * End of file or a broken stream. A lifeline that ends without a BYE is the
+ * death of the process behind it, and so is a host that answers that nobody
+ * listens there any more. A control link may end for many reasons: a new one
+ * is made when there is something to say.
  */
 static void link_lost(struct rg_driver *driver, struct rg_link *link, int rc)
 {
-    int peer = link->peer;
-    if (rc == RG_EPROTO && peer < 0)
+    int rank = link->peer;
+    int died =
+        !link->said_bye && (link->kind == RG_LINK_LIFELINE || link->refused);
+
+    if (rc == RG_EPROTO && rank < 0)
         rg_log(RG_LOG_WARN, driver->rank,
                "closed a connection that is not of this job");
     else if (rc == RG_EPROTO)
         rg_log(RG_LOG_ERROR, driver->rank,
-               "closed the link to rank %d: malformed message", peer);
+               "closed the link to rank %d: malformed message", rank);
     link_close(driver, link);
-    if (peer >= 0 && driver->stop < RG_STOP_CLOSING && !link->said_bye)
-        tell_gone(driver, peer);
+    if (rank < 0)
+        return;
+    driver->peers[rank].has_ended |= link->said_bye;
+    if (died && !driver->peers[rank].has_ended && rc != RG_EPROTO) {
+        tell_end(driver, rank, RG_INPUT_GONE);
+        /* Without a process of its own there is nothing left to exit. */
+        if (driver->peers[rank].pid_fd < 0 && link->kind == RG_LINK_LIFELINE)
+            tell_end(driver, rank, RG_INPUT_EXITED);
+    }
 }
+
+/* ---- strangers ---------------------------------------------------------- */
 
 /* No early exit: the time does not tell how much of a guess was right. */
 static int secret_equal(const unsigned char *a, const unsigned char *b)
@@ -306,24 +415,63 @@ static int secret_equal(const unsigned char *a, const unsigned char *b)
     return difference == 0;
 }
 
+/* A rank that has been started anew; what was known of it is void. */
+static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
+{
+    struct rg_peer *peer = &driver->peers[rank];
+
+    if (process <= peer->process)
+        return;
+    if (peer->pid_fd >= 0)
+        close(peer->pid_fd);
+    if (peer->offered_fd >= 0)
+        close(peer->offered_fd);
+    *peer =
+        (struct rg_peer){.process = process, .offered_fd = -1, .pid_fd = -1};
+}
+
+/* What has been offered to all before this one came. */
+static int offer_again(struct rg_driver *driver, struct rg_link *link)
+{
+    int fd = driver->peers[driver->rank].offered_fd;
+    struct rg_message *offer;
+    int rc;
+
+    if (fd < 0)
+        return RG_OK;
+    offer = rg_message_create(RG_MSG_OFFER, 0);
+    rc = offer ? rg_link_send(link, offer, fd) : RG_ENOMEM;
+    rg_message_unref(offer);
+    return rc == RG_ENOMEM ? rc : RG_OK;
+}
+
 /* The first message of an accepted connection: who is it? */
 static int prove(struct rg_driver *driver, struct rg_link *link,
                  const struct rg_message *hello)
 {
+    struct rg_peer *peer;
+
     if (hello->kind != RG_MSG_HELLO || hello->bytes != RG_SECRET_BYTES ||
         !secret_equal(hello->data, driver->boot.secret) ||
         hello->world_rank < 0 || hello->world_rank >= driver->size ||
         hello->world_rank == driver->rank)
         return RG_EPROTO;
-    link->peer = hello->world_rank;
-    if (*peer_link(driver, link)) {
-        link->peer = -1;
+    peer = &driver->peers[hello->world_rank];
+    meet_process(driver, hello->world_rank, hello->incarnation);
+    if (hello->incarnation < peer->process ||
+        (link->kind == RG_LINK_LIFELINE && peer->lifeline))
         return RG_EPROTO;
-    }
-    *peer_link(driver, link) = link;
-    driver->missing_links--;
+    link->peer = hello->world_rank;
+    /* Others than the first coordinator wait for lifelines only. */
+    if (driver->missing_links &&
+        (link->kind == RG_LINK_LIFELINE ||
+         (driver->rank == RG_FIRST_COORDINATOR && !peer->control)))
+        driver->missing_links--;
+    if (!*peer_link(driver, link))
+        *peer_link(driver, link) = link;
+    watch_process(driver, link);
     pthread_cond_broadcast(&driver->changed);
-    return RG_OK;
+    return link->kind == RG_LINK_LIFELINE ? offer_again(driver, link) : RG_OK;
 }
 
 /* Keeps the descriptor; leaves in *fd what it replaces, or -1. */
@@ -437,6 +585,14 @@ static int wait_ms(const struct rg_driver *driver)
     return due <= now ? 0 : (int)((due - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
+static int is_peer(const struct rg_driver *driver, const void *what)
+{
+    uintptr_t at = (uintptr_t)what;
+
+    return at >= (uintptr_t)driver->peers &&
+           at < (uintptr_t)(driver->peers + driver->size);
+}
+
 static void handle(struct rg_driver *driver, void *what)
 {
     uint64_t count;
@@ -448,6 +604,8 @@ static void handle(struct rg_driver *driver, void *what)
     else if (what == &driver->wake_fd)
         while (read(driver->wake_fd, &count, sizeof(count)) > 0)
             ;
+    else if (is_peer(driver, what))
+        peer_exited(driver, what);
     else
         link_ready(driver, what);
 }
@@ -558,6 +716,8 @@ void *rg_loop_main(void *arg)
         pthread_mutex_unlock(&driver->lock);
         count = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, timeout);
         pthread_mutex_lock(&driver->lock);
+        if (driver->is_abandoned)
+            break;
         if (count < 0 && errno != EINTR)
             fail(driver, RG_ESYSTEM);
         turn(driver, events, count);

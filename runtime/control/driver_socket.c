@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -269,6 +271,40 @@ int rg_socket_connect_tcp(int rank, const struct rg_endpoint *endpoint,
     if (!rc)
         set_no_delay(*fd_out);
     return rc;
+}
+
+int rg_socket_start_tcp(int rank, const struct rg_endpoint *endpoint,
+                        int *fd_out)
+{
+    union name name;
+    socklen_t length = tcp_name(endpoint, &name);
+    int fd = socket(name.any.sa_family, SOCKET_TYPE, 0);
+
+    if (fd < 0)
+        return system_error(rank, fd, "open a socket to", endpoint->address);
+    set_no_delay(fd);
+    if (connect(fd, &name.any, length) && errno != EINPROGRESS &&
+        errno != ECONNREFUSED)
+        return system_error(rank, fd, "connect to", endpoint->address);
+    *fd_out = fd;
+    return RG_OK;
+}
+
+int rg_socket_watch_peer(int rank, int unix_fd)
+{
+    struct ucred peer;
+    socklen_t length = sizeof(peer);
+    int fd;
+
+    if (getsockopt(unix_fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) ||
+        peer.pid == getpid())
+        return -1;
+    fd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    if (fd < 0)
+        rg_log(RG_LOG_WARN, rank, "cannot watch process %d: %m", (int)peer.pid);
+    else
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
 }
 
 int rg_socket_connect_unix(int rank, const struct rg_endpoint *endpoint,

@@ -29,6 +29,16 @@ int rg_socket_connect_tcp(int rank, const struct rg_endpoint *endpoint,
 int rg_socket_connect_unix(int rank, const struct rg_endpoint *endpoint,
                            uint64_t deadline_ns, int *fd_out);
 
+/* Begins to connect; the socket becomes writable, or readable with an error. */
+int rg_socket_start_tcp(int rank, const struct rg_endpoint *endpoint,
+                        int *fd_out);
+
+/*
+ * A descriptor that becomes readable when the process at the other end of a
+ * UNIX socket has exited; -1: it is this process, or there is none.
+ */
+int rg_socket_watch_peer(int rank, int unix_fd);
+
 /* The next waiting connection, or -1. */
 int rg_socket_accept(int listen_fd);
 

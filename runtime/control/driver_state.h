@@ -15,12 +15,19 @@
 #include "runtime/control/driver_bootstrap.h"
 #include "runtime/control/driver_link.h"
 
+enum { RG_FIRST_COORDINATOR = 0 };
+
 /* Another process of the job, or this one. */
 struct rg_peer {
-    struct rg_link *control;  /* null: none, or lost; in the driver's list */
+    struct rg_link *control;  /* to send on; null: none; in the driver's list */
     struct rg_link *lifeline; /* likewise; same host only */
+    uint32_t process;         /* which life of the rank is meant */
     int offered_fd;           /* owned; -1: none yet */
-    int gone;                 /* its death has been told to the machines */
+    int pid_fd;               /* owned; -1: none, or it has exited */
+    int has_ended;            /* it said BYE */
+    int is_gone;              /* its death has been told to the machines */
+    int is_dropped;           /* nothing is sent to it: a fault plan's */
+    uint64_t retry_ns;        /* no new connection before that */
 };
 
 /* An event that waits for rg_driver_next(). */
@@ -80,6 +87,7 @@ struct rg_alarm {
 struct rg_driver {
     int rank;
     int size;
+    uint32_t process;
     struct rg_settings settings;
     struct rg_bootstrap_result boot; /* owns addresses and listening sockets */
 
@@ -89,6 +97,7 @@ struct rg_driver {
     int running; /* the thread exists */
     enum rg_stop stop;
     uint64_t stop_ns;  /* the latest end of the stop's present step */
+    int is_abandoned;  /* ends without a word */
     int failed;        /* a status after which nothing works any more */
     int missing_links; /* that the start still waits for */
     int wake_fd;       /* eventfd: `requests` or `stop` has changed */
@@ -97,7 +106,6 @@ struct rg_driver {
     struct rg_peer *peers; /* [size] */
     struct rg_link *links; /* owned, unproved ones too */
     struct rg_box *boxes;
-    int offered_fd; /* our own; -1: none */
 
     struct rg_letters requests; /* from callers */
     struct rg_letters letters;  /* to be stepped now */
@@ -127,6 +135,8 @@ void *rg_loop_main(void *arg);
 int rg_loop_post(struct rg_letters *letters, int to_coordinator,
                  const struct rg_input *input);
 void rg_loop_drop(struct rg_letters *letters);
+/* Who we are, as the first message on a link. RG_OK, RG_ENOMEM, RG_ECLOSED. */
+int rg_loop_hello(struct rg_driver *driver, struct rg_link *link);
 /* Takes the socket over and watches it. RG_OK, RG_ENOMEM, RG_ESYSTEM. */
 int rg_loop_adopt(struct rg_driver *driver, enum rg_link_kind kind, int fd,
                   int peer, struct rg_link **link_out);

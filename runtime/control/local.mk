@@ -34,3 +34,8 @@ runtime_control_test_test_machines_LDADD = $(rg_control_test_libs)
 rg_unit_tests += runtime/control/test/test_driver
 runtime_control_test_test_driver_SOURCES = runtime/control/test/test_driver.c
 runtime_control_test_test_driver_LDADD = $(rg_control_test_libs)
+
+rg_unit_tests += runtime/control/test/test_driver_death
+runtime_control_test_test_driver_death_SOURCES = \
+	runtime/control/test/test_driver_death.c
+runtime_control_test_test_driver_death_LDADD = $(rg_control_test_libs)

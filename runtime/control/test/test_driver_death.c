@@ -1,0 +1,449 @@
+/*
+ * Drivers in processes of their own, which are killed, and in threads, whose
+ * links are cut: the others go on, the cut-off find out, and come back.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/control/driver.h"
+#include "runtime/core/clock.h"
+#include "runtime/status.h"
+
+enum {
+    RANKS = 4,
+    GROUP = 7,
+    WAIT_MS = 30000,
+    FIRST_SEQ = 100,
+    BLOCK_MAX = 1024,
+    NS_PER_MS = 1000000
+};
+
+/* What the ranks share, as processes or as threads. */
+struct job {
+    pthread_barrier_t barrier;
+    unsigned char blocks[RANKS][BLOCK_MAX];
+    atomic_ullong epoch[RANKS]; /* in force there; 0: none or isolated */
+    atomic_int members[RANKS];  /* in that view */
+    atomic_int isolated[RANKS]; /* so often */
+    atomic_int step;            /* how far the conductor has come */
+};
+
+struct rank {
+    struct job *job;
+    int rank;
+    struct rg_driver *driver;
+    struct rg_view *coming;
+};
+
+static int exchange(void *arg, const void *in, void *out, size_t bytes)
+{
+    struct rank *self = arg;
+
+    memcpy(self->job->blocks[self->rank], in, bytes);
+    pthread_barrier_wait(&self->job->barrier);
+    for (int rank = 0; rank < RANKS; rank++)
+        memcpy((unsigned char *)out + (size_t)rank * bytes,
+               self->job->blocks[rank], bytes);
+    pthread_barrier_wait(&self->job->barrier);
+    return RG_OK;
+}
+
+static struct job *job_create(void)
+{
+    pthread_barrierattr_t shared;
+    struct job *job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(job != MAP_FAILED);
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&job->barrier, &shared, RANKS);
+    pthread_barrierattr_destroy(&shared);
+    return job;
+}
+
+/* ---- a rank --------------------------------------------------------------
+ */
+
+static int rank_open(struct rank *self)
+{
+    struct rg_settings settings;
+    struct rg_driver_config config = {.world_rank = self->rank,
+                                      .world_size = RANKS,
+                                      .allgather = exchange,
+                                      .allgather_arg = self,
+                                      .host_id = "host",
+                                      .settings = &settings};
+
+    return rg_settings_load(&settings) ||
+           rg_driver_create(&config, &self->driver);
+}
+
+static int rank_join(struct rank *self, int rejoin)
+{
+    struct rg_join join = {.group = GROUP,
+                           .capacity = RANKS,
+                           .first_seq = FIRST_SEQ,
+                           .rejoin = rejoin,
+                           .policy = ""};
+
+    join.info.capabilities = RG_CAP_NEW_BACKEND;
+    join.info.preference = RG_BACKEND_NEW;
+    return rg_driver_join(self->driver, &join);
+}
+
+static void let_joiners_in(struct rank *self)
+{
+    struct rg_bitset nobody;
+
+    rg_bitset_init(&nobody, RANKS);
+    rg_driver_change(self->driver, GROUP, &nobody, 0);
+    rg_bitset_fini(&nobody);
+}
+
+static void activate(struct rank *self)
+{
+    atomic_store(&self->job->members[self->rank], self->coming->nactive);
+    atomic_store(&self->job->epoch[self->rank], self->coming->epoch);
+}
+
+/* Does what the next event calls for, if one comes. 0: the driver is lost. */
+static int rank_step(struct rank *self)
+{
+    struct rg_group_event event;
+    int rc = rg_driver_next(self->driver, GROUP, 20, &event);
+
+    if (rc == RG_EPENDING)
+        return 1;
+    if (rc)
+        return 0;
+    switch (event.kind) {
+    case RG_EVENT_PREPARE:
+        return !rg_driver_quiesced(self->driver, GROUP, event.epoch,
+                                   FIRST_SEQ - 1, FIRST_SEQ - 1);
+    case RG_EVENT_VIEW:
+        rg_view_destroy(self->coming);
+        self->coming = event.view;
+        return !rg_driver_view_ready(self->driver, GROUP, event.epoch);
+    case RG_EVENT_ACTIVATE:
+        activate(self);
+        return 1;
+    case RG_EVENT_ISOLATED:
+        atomic_store(&self->job->epoch[self->rank], 0);
+        atomic_fetch_add(&self->job->isolated[self->rank], 1);
+        return !rg_driver_fenced(self->driver, GROUP);
+    case RG_EVENT_NOTICE:
+        rg_bitset_fini(&event.slots);
+        let_joiners_in(self);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Follows until the conductor has come to this step. 0: lost on the way. */
+static int rank_follow(struct rank *self, int step)
+{
+    while (atomic_load(&self->job->step) < step)
+        if (!rank_step(self))
+            return 0;
+    return 1;
+}
+
+static void rank_close(struct rank *self)
+{
+    rg_driver_destroy(self->driver);
+    rg_view_destroy(self->coming);
+}
+
+/* ---- the conductor --------------------------------------------------------
+ */
+
+/* All ranks of the mask are in one view of this many members. */
+static int agree(const struct job *job, unsigned int mask, int members,
+                 uint64_t after)
+{
+    uint64_t epoch = 0;
+
+    for (int rank = 0; rank < RANKS; rank++) {
+        uint64_t here = atomic_load(&job->epoch[rank]);
+
+        if (!(mask >> rank & 1))
+            continue;
+        if (here <= after || (epoch && here != epoch) ||
+            atomic_load(&job->members[rank]) != members)
+            return 0;
+        epoch = here;
+    }
+    return 1;
+}
+
+/* The epoch they agree on; fails when they do not in time. */
+static uint64_t await(const struct job *job, unsigned int mask, int members,
+                      uint64_t after)
+{
+    uint64_t limit = rg_clock_ns() + (uint64_t)WAIT_MS * NS_PER_MS;
+    int rank = 0;
+
+    while (!agree(job, mask, members, after)) {
+        assert_true(rg_clock_ns() < limit);
+        rg_clock_sleep_ns(NS_PER_MS);
+    }
+    while (!(mask >> rank & 1))
+        rank++;
+    return atomic_load(&job->epoch[rank]);
+}
+
+/* ---- processes ------------------------------------------------------------
+ */
+
+static void process_main(struct job *job, int rank)
+{
+    struct rank self = {.job = job, .rank = rank};
+    int ok = !rank_open(&self) && !rank_join(&self, 0) && rank_follow(&self, 1);
+
+    rank_close(&self);
+    _exit(ok ? 0 : 1);
+}
+
+static void start_processes(struct job *job, pid_t pids[RANKS])
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        pids[rank] = fork();
+        assert_true(pids[rank] >= 0);
+        if (!pids[rank])
+            process_main(job, rank);
+    }
+}
+
+static void kill_rank(pid_t pids[RANKS], int rank)
+{
+    assert_int_equal(kill(pids[rank], SIGKILL), 0);
+    assert_int_equal(waitpid(pids[rank], NULL, 0), pids[rank]);
+    pids[rank] = 0;
+}
+
+static void end_processes(struct job *job, const pid_t pids[RANKS])
+{
+    int status;
+
+    atomic_store(&job->step, 1);
+    for (int rank = 0; rank < RANKS; rank++)
+        if (pids[rank]) {
+            assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+            assert_int_equal(status, 0);
+        }
+    munmap(job, sizeof(*job));
+}
+
+/* One after the other, until one is alone: more views than workspaces. */
+static void survivors_go_on_when_processes_are_killed(void **state)
+{
+    static const int victims[] = {3, 0, 1};
+    struct job *job = job_create();
+    unsigned int mask = 0xf;
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    start_processes(job, pids);
+    epoch = await(job, mask, RANKS, 0);
+    for (int i = 0; i < 3; i++) {
+        kill_rank(pids, victims[i]);
+        mask &= ~(1u << victims[i]);
+        epoch = await(job, mask, RANKS - 1 - i, epoch);
+    }
+    end_processes(job, pids);
+}
+
+static void two_killed_at_once_leave_the_other_two(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    kill_rank(pids, 0); /* the coordinator */
+    kill_rank(pids, 2);
+    await(job, 0xa, 2, epoch);
+    end_processes(job, pids);
+}
+
+/* Its memory can be written by it again when it wakes, its views cannot. */
+static void a_stopped_process_is_left_behind(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    assert_int_equal(kill(pids[0], SIGSTOP), 0);
+    epoch = await(job, 0xe, RANKS - 1, epoch);
+    assert_int_equal(kill(pids[0], SIGCONT), 0);
+    while (!atomic_load(&job->isolated[0]))
+        rg_clock_sleep_ns(NS_PER_MS);
+    assert_true(agree(job, 0xe, RANKS - 1, epoch - 1));
+    end_processes(job, pids);
+}
+
+/* ---- threads --------------------------------------------------------------
+ */
+
+struct player {
+    struct rank self;
+    pthread_t thread;
+    int ok;
+};
+
+/* Steps 1: the last rank is cut off; 2: mended; 3: the end. */
+static int play(struct rank *self)
+{
+    int last = self->rank == RANKS - 1;
+
+    if (rank_open(self) || rank_join(self, 0) || !rank_follow(self, 1))
+        return 0;
+    for (int other = 0; other < RANKS; other++)
+        if (other != self->rank && (last || other == RANKS - 1))
+            rg_driver_drop_link(self->driver, other, 1);
+    if (!rank_follow(self, 2))
+        return 0;
+    for (int other = 0; other < RANKS; other++)
+        if (other != self->rank)
+            rg_driver_drop_link(self->driver, other, 0);
+    if (last && (rg_driver_leave(self->driver, GROUP) || rank_join(self, 1)))
+        return 0;
+    return rank_follow(self, 3);
+}
+
+static void *player_main(void *arg)
+{
+    struct player *player = arg;
+
+    player->ok = play(&player->self);
+    rank_close(&player->self);
+    return NULL;
+}
+
+static void the_cut_off_find_out_and_come_back(void **state)
+{
+    struct job *job = job_create();
+    struct player players[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    for (int rank = 0; rank < RANKS; rank++) {
+        players[rank] = (struct player){.self = {.job = job, .rank = rank}};
+        assert_int_equal(pthread_create(&players[rank].thread, NULL,
+                                        player_main, &players[rank]),
+                         0);
+    }
+    epoch = await(job, 0xf, RANKS, 0);
+    atomic_store(&job->step, 1);
+    epoch = await(job, 0x7, RANKS - 1, epoch);
+    while (!atomic_load(&job->isolated[RANKS - 1]))
+        rg_clock_sleep_ns(NS_PER_MS);
+    atomic_store(&job->step, 2);
+    await(job, 0xf, RANKS, epoch);
+    atomic_store(&job->step, 3);
+    for (int rank = 0; rank < RANKS; rank++) {
+        pthread_join(players[rank].thread, NULL);
+        assert_true(players[rank].ok);
+    }
+    munmap(job, sizeof(*job));
+}
+
+/* ---- commit ---------------------------------------------------------------
+ */
+
+static int commit(struct rank *self)
+{
+    struct rg_bitset slots;
+    int rc;
+
+    if (rank_open(self) || rank_join(self, 0) || !rank_follow(self, 1))
+        return 0;
+    /* Rank 2 never completes 101; the others wait for it in vain. */
+    rc = rg_driver_progress(self->driver, GROUP,
+                            self->rank == 2 ? FIRST_SEQ : FIRST_SEQ + 1, 0, 1);
+    if (rc ||
+        rg_driver_wait_committed(self->driver, GROUP, FIRST_SEQ, WAIT_MS) ||
+        rg_driver_wait_committed(self->driver, GROUP, FIRST_SEQ + 1, 300) !=
+            RG_ETIMEDOUT)
+        return 0;
+    pthread_barrier_wait(&self->job->barrier);
+    rg_bitset_init(&slots, RANKS);
+    rg_bitset_set(&slots, 2);
+    if (self->rank == 1)
+        rc = rg_driver_report_stall(self->driver, GROUP, FIRST_SEQ + 1, &slots);
+    rg_bitset_fini(&slots);
+    return !rc && rank_follow(self, 2);
+}
+
+static void *committer_main(void *arg)
+{
+    struct player *player = arg;
+
+    player->ok = commit(&player->self);
+    rank_close(&player->self);
+    return NULL;
+}
+
+/* None has begun the seq (see QUIESCED): all but the one that waits go. */
+static void the_floor_rises_and_a_stall_begins_a_change(void **state)
+{
+    struct job *job = job_create();
+    struct player players[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    for (int rank = 0; rank < RANKS; rank++) {
+        players[rank] = (struct player){.self = {.job = job, .rank = rank}};
+        assert_int_equal(pthread_create(&players[rank].thread, NULL,
+                                        committer_main, &players[rank]),
+                         0);
+    }
+    epoch = await(job, 0xf, RANKS, 0);
+    atomic_store(&job->step, 1);
+    await(job, 0x2, 1, epoch);
+    atomic_store(&job->step, 2);
+    for (int rank = 0; rank < RANKS; rank++) {
+        pthread_join(players[rank].thread, NULL);
+        assert_true(players[rank].ok);
+    }
+    munmap(job, sizeof(*job));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(survivors_go_on_when_processes_are_killed),
+        cmocka_unit_test(two_killed_at_once_leave_the_other_two),
+        cmocka_unit_test(a_stopped_process_is_left_behind),
+        cmocka_unit_test(the_cut_off_find_out_and_come_back),
+        cmocka_unit_test(the_floor_rises_and_a_stall_begins_a_change),
+    };
+
+    setenv("RG_CONTROL_HOST", "127.0.0.1", 1);
+    setenv("RG_HEARTBEAT_MS", "50", 1);
+    setenv("RG_HEARTBEAT_MISS_MS", "1000", 1);
+    setenv("RG_WINDOW_MS", "1000", 1);
+    setenv("RG_ISOLATE_MS", "1500", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
