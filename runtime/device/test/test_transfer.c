@@ -209,6 +209,10 @@ static void a_wait_for_all_names_those_that_are_late(void **state)
     words[4] = 8;
     assert_int_equal(rg_wait_all(&fake->call, WORD, 16, FAKE_RANKS, 0, 9), 1);
     assert_int_equal(fake->dev.latch.peers[0], 1 << 2);
+    words[4] = 9;
+    memset(&fake->dev.latch, 0, sizeof fake->dev.latch);
+    assert_int_equal(rg_wait_all(&fake->call, WORD, 16, FAKE_RANKS, -1, 9), 1);
+    assert_int_equal(fake->dev.latch.peers[0], 1 << 0);
 }
 
 static void signal_words_are_compared_across_their_wrap(void **state)

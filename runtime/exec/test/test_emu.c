@@ -225,6 +225,32 @@ static void the_only_stream_runs_inline(void **state)
     assert_true(on_this_thread(world));
 }
 
+/* A launch of two threads: the first stays in the gate. */
+static void gate_part(const struct rg_launch *launch, struct rg_team *team)
+{
+    if (team->thread == 0)
+        gate_run(&launch->recv, team->index, team->count);
+}
+
+static void a_busy_stream_runs_nothing_inline(void **state)
+{
+    static const rg_emu_entry by_op[RG_OP_COUNT] = {gate_part};
+    static const struct rg_entries entries = {.emu = {by_op}};
+    struct world *world = *state;
+    const struct rg_geometry geometry = {.teams = 1, .threads = THREADS};
+    const struct rg_launch launch = {.recv = world};
+
+    assert_int_equal(
+        world->ops->launch(world->stream[0], &geometry, &entries, 0, &launch),
+        RG_OK);
+    note(world, 0, 0);
+    check_log(world, 0);
+    gate_open(world);
+    finish(world, 0);
+    check_log(world, 1);
+    assert_false(on_this_thread(world));
+}
+
 static void foreign_streams_are_refused(void **state)
 {
     struct world *world = *state;
@@ -309,7 +335,11 @@ static void events_take_their_time_in_order(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(ops->event_create(world->device, &event[i]), RG_OK);
     assert_int_equal(ops->event_record(event[0], world->stream[0]), RG_OK);
+    assert_int_equal(ops->event_synchronize(event[0]), RG_OK);
+    /* The other one was never recorded. */
     assert_int_equal(ops->event_elapsed_us(event[0], event[1], &us),
+                     RG_EPENDING);
+    assert_int_equal(ops->event_elapsed_us(event[1], event[0], &us),
                      RG_EPENDING);
     gate_close(world, 0);
     assert_int_equal(ops->event_record(event[1], world->stream[0]), RG_OK);
@@ -343,11 +373,15 @@ struct roll {
     uint64_t wrong;
 };
 
-/* A part of teams x threads (root x slots): in its place, with its team. */
+/*
+ * A part of teams x threads (root x slots): in its place, and in step with
+ * its team about the launch's number (count).
+ */
 static void roll_call(const struct rg_launch *launch, struct rg_team *team)
 {
     struct roll *roll = launch->recv;
-    int all;
+    uint64_t word;
+    int vote, all;
 
     if (team->count != (int)launch->root ||
         team->threads != (int)launch->slots || team->index >= TEAMS ||
@@ -356,8 +390,10 @@ static void roll_call(const struct rg_launch *launch, struct rg_team *team)
         return;
     }
     rg_add_relaxed_dev(&roll->runs[team->index][team->thread], 1);
-    all = rg_team_any(team, team->thread == team->threads - 1);
-    if (!all || rg_team_share_word(team, 7 + (uint64_t)team->thread) != 7)
+    vote = launch->count % 2 && team->thread == team->threads - 1;
+    all = rg_team_any(team, vote);
+    word = rg_team_share_word(team, launch->count + (uint64_t)team->thread);
+    if (all != (int)(launch->count % 2) || word != launch->count)
         rg_add_relaxed_dev(&roll->wrong, 1);
 }
 
@@ -376,6 +412,7 @@ static void every_part_of_a_launch_runs_once(void **state)
         const struct rg_geometry geometry = {.teams = teams,
                                              .threads = threads};
         const struct rg_launch launch = {.recv = &roll,
+                                         .count = (uint64_t)round,
                                          .op = RG_max,
                                          .root = (uint32_t)teams,
                                          .slots = (uint32_t)threads};
@@ -423,6 +460,7 @@ int main(void)
         TEST_TWO(a_stream_follows_another),
         TEST_TWO(streams_run_apart),
         TEST(the_only_stream_runs_inline),
+        TEST(a_busy_stream_runs_nothing_inline),
         TEST(foreign_streams_are_refused),
         TEST(capture_records_and_replays),
         TEST_TWO(capture_records_and_replays),
