@@ -234,15 +234,15 @@ static void gate_part(const struct rg_launch *launch, struct rg_team *team)
 
 static void a_busy_stream_runs_nothing_inline(void **state)
 {
-    static const rg_emu_entry by_op[RG_OP_COUNT] = {gate_part};
-    static const struct rg_entries entries = {.emu = {by_op}};
+    static const rg_emu_entry by_op[RG_OP_COUNT] = {[RG_sum] = gate_part};
+    static const struct rg_entries entries = {.emu = {[RG_i8] = by_op}};
     struct world *world = *state;
     const struct rg_geometry geometry = {.teams = 1, .threads = THREADS};
     const struct rg_launch launch = {.recv = world};
 
-    assert_int_equal(
-        world->ops->launch(world->stream[0], &geometry, &entries, 0, &launch),
-        RG_OK);
+    assert_int_equal(world->ops->launch(world->stream[0], &geometry, &entries,
+                                        RG_i8, &launch),
+                     RG_OK);
     note(world, 0, 0);
     check_log(world, 0);
     gate_open(world);
