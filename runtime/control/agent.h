@@ -17,8 +17,8 @@
  * quorum of grants takes over the highest view any of them has accepted.
  *
  * An agent that finds neither a coordinator nor an end to a change within
- * miss_ms + isolate_ms delivers EXCLUDED(RG_EISOLATED) and takes no part any
- * more; its caller may leave the group and join it again.
+ * miss_ms, two windows and isolate_ms delivers EXCLUDED(RG_EISOLATED) and takes
+ * no part any more; its caller may leave the group and join it again.
  */
 #ifndef RG_CONTROL_AGENT_H
 #define RG_CONTROL_AGENT_H
@@ -39,7 +39,7 @@ struct rg_agent_config {
     uint64_t heartbeat_ms; /* between heartbeats and repetitions */
     uint64_t miss_ms;      /* silence after which the coordinator is lost */
     uint64_t window_ms;    /* the spacing of elections */
-    uint64_t isolate_ms;   /* without a coordinator that long beyond miss_ms */
+    uint64_t isolate_ms;   /* how long it hopes beyond miss_ms and 2 windows */
 };
 
 /* Null when out of memory. */

@@ -281,6 +281,7 @@ static int is_content(const struct rg_agent *agent,
                       const struct rg_message *claim)
 {
     return claim->status == RG_REASON_SILENT &&
+           claimant != agent->config.rank &&
            claimant != group->promise.leader &&
            group->silent * 2 < ticks(agent, agent->config.miss_ms) &&
            !is_dead(agent, group, group->promise.leader);
@@ -326,7 +327,8 @@ void rg_agent_tick(struct rg_agent *agent, struct rg_agent_group *group,
                    struct rg_effects *effects)
 {
     uint64_t miss = ticks(agent, agent->config.miss_ms);
-    uint64_t limit = miss + ticks(agent, agent->config.isolate_ms);
+    uint64_t limit = miss + 2 * ticks(agent, agent->config.window_ms) +
+                     ticks(agent, agent->config.isolate_ms);
 
     if (group->phase == RG_AGENT_OUT)
         return;

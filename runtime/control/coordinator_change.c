@@ -189,7 +189,7 @@ void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
     rg_led_cast(led, &led->audience, prepare_message(led), effects);
 }
 
-int rg_led_needs_change(const struct rg_coordinator *coordinator,
+static int needs_change(const struct rg_coordinator *coordinator,
                         const struct rg_led *led)
 {
     int failed = led->is_disturbed || rg_bitset_next(&led->gone, 0) >= 0;
@@ -201,8 +201,12 @@ int rg_led_needs_change(const struct rg_coordinator *coordinator,
 void rg_led_review(struct rg_coordinator *coordinator, struct rg_led *led,
                    struct rg_effects *effects)
 {
-    if (led->phase == RG_LED_STEADY && rg_led_needs_change(coordinator, led))
+    if (led->phase != RG_LED_STEADY)
+        return;
+    if (needs_change(coordinator, led))
         rg_led_prepare(coordinator, led, effects);
+    else
+        rg_led_try_plan(coordinator, led, effects);
 }
 
 /* ---- what the answers mean ---------------------------------------------- */

@@ -275,9 +275,6 @@ static void depart(struct rg_coordinator *coordinator, struct rg_led *led,
     rg_led_abort_gathers(led, RG_ECLOSED, effects);
     if (nobody_is_present(led))
         rg_led_remove(coordinator, led, effects);
-    else if (led->phase == RG_LED_STEADY &&
-             !rg_led_needs_change(coordinator, led))
-        rg_led_try_plan(coordinator, led, effects);
     else
         rg_led_lose_member(coordinator, led, slot, effects);
 }

@@ -166,9 +166,6 @@ void rg_led_forget_joins(struct rg_led *led, int admitted_only);
 
 /* ---- coordinator_change.c ----------------------------------------------- */
 
-/* Whether what is known calls for a change. */
-int rg_led_needs_change(const struct rg_coordinator *coordinator,
-                        const struct rg_led *led);
 /* When steady: starts the change that what is known calls for, if any. */
 void rg_led_review(struct rg_coordinator *coordinator, struct rg_led *led,
                    struct rg_effects *effects);

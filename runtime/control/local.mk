@@ -31,6 +31,11 @@ runtime_control_test_test_machines_SOURCES = \
 	runtime/control/test/test_machines.c
 runtime_control_test_test_machines_LDADD = $(rg_control_test_libs)
 
+rg_unit_tests += runtime/control/test/test_membership
+runtime_control_test_test_membership_SOURCES = \
+	runtime/control/test/test_membership.c
+runtime_control_test_test_membership_LDADD = $(rg_control_test_libs)
+
 rg_unit_tests += runtime/control/test/test_driver
 runtime_control_test_test_driver_SOURCES = runtime/control/test/test_driver.c
 runtime_control_test_test_driver_LDADD = $(rg_control_test_libs)

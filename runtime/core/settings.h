@@ -16,9 +16,9 @@
     X(heartbeat_ms, "RG_HEARTBEAT_MS", 200, "ms", "between heartbeats")        \
     X(heartbeat_miss_ms, "RG_HEARTBEAT_MISS_MS", 3000, "ms",                   \
       "silence after which a member is unreachable")                           \
-    X(isolate_ms, "RG_ISOLATE_MS", 5000, "ms",                                 \
-      "without a coordinator or an end of a change for that long beyond the "  \
-      "silence: isolated")                                                     \
+    X(isolate_ms, "RG_ISOLATE_MS", 3000, "ms",                                 \
+      "with no coordinator or no end of a change, for so long beyond the "     \
+      "silence and two windows: isolated")                                     \
     X(mode, "RG_MODE", 0, "0 to 2",                                            \
       "failed members: 0 leave at once, 1 leave when all ask for a change, 2 " \
       "leave when the change names them")                                      \
