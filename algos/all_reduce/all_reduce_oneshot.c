@@ -7,8 +7,8 @@
  *
  * Given two teams a channel, one pushes (1) while the other reduces (2, 3);
  * a single team takes turns. Slots are a ring of `depth` chunks per writer,
- * so a writer is at most depth chunks ahead. A rank signals its own push to
- * itself: in place, a chunk may be overwritten only once it has been sent.
+ * so a writer is at most depth chunks ahead. In place, the signal behind a
+ * chunk's last push is set here too: it may be overwritten only after that.
  * At two ranks this moves the fewest possible bytes at every size.
  *
  *   area: full[channel][rank], credit[channel][rank]  one word a line
@@ -126,14 +126,20 @@ RG_FN int all_reduce_oneshot_push(struct rg_call *call,
             s->inbox + (uint64_t)rg_peer_index(s->rank, peer) * s->stride +
             turn % RG_ONESHOT_DEPTH * call->rule->chunk;
 
-        if (rg_put_signal(call, peer, lane, slot,
-                          (const rg_elem *)call->send + at, n * sizeof(rg_elem),
-                          flag, RG_SIGNAL_SET, turn + 1))
+        const rg_elem *src = (const rg_elem *)call->send + at;
+        const uint64_t bytes = n * sizeof(rg_elem);
+        int failed;
+
+        if (s->in_place && i == s->nranks - 1)
+            failed = rg_put_signal_both(call, peer, lane, slot, src, bytes,
+                                        flag, turn + 1);
+        else
+            failed = rg_put_signal(call, peer, lane, slot, src, bytes, flag,
+                                   RG_SIGNAL_SET, turn + 1);
+        if (failed)
             return 1;
     }
-    return s->in_place
-               ? rg_signal(call, s->rank, lane, flag, RG_SIGNAL_SET, turn + 1)
-               : 0;
+    return 0;
 }
 
 /* Steps 2 and 3 for chunk k. 0, or 1 for failed. */

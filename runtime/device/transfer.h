@@ -134,6 +134,30 @@ RG_FN int rg_put_signal(struct rg_call *call, int peer, int lane,
     return rg_signal(call, peer, lane, signal_offset, op, value);
 }
 
+/*
+ * rg_put_signal with Set, that also sets the word at the same offset of this
+ * rank's own region: for those here who wait until the put has left its
+ * source.
+ */
+RG_FN int rg_put_signal_both(struct rg_call *call, int peer, int lane,
+                             uint64_t offset, const void *src, uint64_t bytes,
+                             uint64_t signal_offset, uint64_t value)
+{
+    const struct rg_route *route =
+        rg_route_to(call, peer, signal_offset, sizeof value);
+
+    if (rg_put(call, peer, lane, offset, src, bytes))
+        return 1;
+    if (!route || route->kind != RG_ROUTE_P2P)
+        return rg_fail(call, RG_EUNAVAILABLE, peer);
+    rg_team_barrier(&call->team);
+    if (call->team.thread == 0)
+        rg_p2p_signal_both(route, signal_offset,
+                           (uint64_t *)(void *)rg_inbox(call, signal_offset),
+                           value);
+    return 0;
+}
+
 /* All earlier puts of the lane have left their source. */
 RG_FN int rg_flush(struct rg_call *call, int peer, int lane)
 {

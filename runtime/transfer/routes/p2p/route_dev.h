@@ -17,6 +17,14 @@ RG_FN void rg_p2p_put(const struct rg_team *team, const struct rg_route *route,
     rg_team_copy(team, route->base + offset, src, bytes);
 }
 
+/* One thread: Set at the peer and on a local word. Pairs as below. */
+RG_FN int rg_p2p_signal_both(const struct rg_route *route, uint64_t offset,
+                             uint64_t *own, uint64_t value)
+{
+    rg_store_release_both((uint64_t *)(route->base + offset), own, value);
+    return RG_OK;
+}
+
 /* One thread. Pairs with the acquire load of rg_wait(). */
 RG_FN int rg_p2p_signal(const struct rg_route *route, uint64_t offset,
                         enum rg_signal_op op, uint64_t value)
