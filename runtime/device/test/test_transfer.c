@@ -89,6 +89,28 @@ static void the_null_route_carries_nothing(void **state)
     assert_null(rg_direct(&fake->call, 1, 0, 8));
 }
 
+static void a_put_can_signal_at_both_ends(void **state)
+{
+    const uint64_t data = 17;
+    struct fake *fake = *state;
+
+    assert_int_equal(
+        rg_put_signal_both(&fake->call, 2, 0, 8, &data, sizeof data, WORD, 5),
+        0);
+    assert_int_equal(fake->region[2][1], 17);
+    assert_int_equal(fake->region[2][WORD / 8], 5);
+    assert_int_equal(fake->region[0][WORD / 8], 5);
+    memset(fake->region, 0, sizeof fake->region);
+    assert_int_equal(rg_put_signal_both(&fake->call, 2, 0, FAKE_BYTES, &data,
+                                        sizeof data, WORD, 6),
+                     1);
+    check_refused(fake, 2);
+    assert_int_equal(
+        rg_put_signal_both(&fake->call, 1, 0, 8, &data, 0, FAKE_BYTES - 7, 6),
+        1);
+    check_refused(fake, 1);
+}
+
 static void a_signal_to_all_skips_the_own_word(void **state)
 {
     struct fake *fake = *state;
@@ -232,6 +254,7 @@ int main(void)
         FAKE_TEST(a_put_up_to_the_last_byte_is_made),
         FAKE_TEST(a_signal_outside_the_peers_region_is_refused),
         FAKE_TEST(the_null_route_carries_nothing),
+        FAKE_TEST(a_put_can_signal_at_both_ends),
         FAKE_TEST(a_signal_to_all_skips_the_own_word),
         FAKE_TEST(a_wait_gives_up_after_its_budget),
         FAKE_TEST(time_not_run_is_not_waited),
