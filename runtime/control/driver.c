@@ -700,6 +700,61 @@ static int connect_all(struct rg_driver *driver, uint64_t deadline_ns)
     return rc;
 }
 
+/*
+ * Into a running job: lifelines to all who live on this host. Whoever else is
+ * needed is reached when there is something to say.
+ */
+static int connect_living(struct rg_driver *driver)
+{
+    for (int peer = 0; peer < driver->size; peer++) {
+        const struct rg_address *address = &driver->boot.addresses[peer];
+        struct rg_link *link;
+        int fd = -1;
+        int rc;
+
+        driver->peers[peer].process = address->process;
+        if (peer != driver->rank && address->same_host)
+            fd = rg_socket_try_unix(&address->endpoint);
+        if (fd < 0)
+            continue;
+        rc = rg_loop_adopt(driver, RG_LINK_LIFELINE, fd, peer, &link);
+        if (!rc)
+            rc = rg_loop_hello(driver, link);
+        if (rc == RG_ENOMEM)
+            return rc;
+    }
+    return RG_OK;
+}
+
+static int enter_job(struct rg_driver *driver,
+                     const struct rg_driver_config *config,
+                     uint64_t deadline_ns)
+{
+    int rc = config->ticket ? rg_bootstrap_enter(config, &driver->boot)
+                            : rg_bootstrap_run(config, &driver->boot);
+
+    if (rc)
+        return rc;
+    return config->ticket ? connect_living(driver)
+                          : connect_all(driver, deadline_ns);
+}
+
+int rg_driver_ticket(struct rg_driver *driver, unsigned char **ticket_out,
+                     size_t *bytes_out)
+{
+    int rc;
+
+    pthread_mutex_lock(&driver->lock);
+    for (int peer = 0; peer < driver->size; peer++)
+        driver->boot.addresses[peer].process =
+            peer == driver->rank ? driver->process
+                                 : driver->peers[peer].process;
+    rc =
+        rg_bootstrap_ticket(&driver->boot, driver->size, ticket_out, bytes_out);
+    pthread_mutex_unlock(&driver->lock);
+    return rc;
+}
+
 /* Signals belong to the program's own threads. */
 static int start_thread(struct rg_driver *driver)
 {
@@ -769,9 +824,8 @@ int rg_driver_create(const struct rg_driver_config *config,
     deadline = rg_clock_ns() + driver->settings.bootstrap_ms * NS_PER_MS;
     if ((rc = create_waiting(driver)) || (rc = create_peers(driver)) ||
         (rc = create_machines(driver)) ||
-        (rc = rg_bootstrap_run(config, &driver->boot)) ||
-        (rc = connect_all(driver, deadline)) || (rc = start_thread(driver)) ||
-        (rc = wait_linked(driver, deadline)))
+        (rc = enter_job(driver, config, deadline)) ||
+        (rc = start_thread(driver)) || (rc = wait_linked(driver, deadline)))
         goto error;
     *driver_out = driver;
     return RG_OK;

@@ -31,6 +31,13 @@ struct rg_driver_config {
     /* The launcher's exchange, used inside rg_driver_create only. */
     int (*allgather)(void *arg, const void *in, void *out, size_t bytes);
     void *allgather_arg;
+    /*
+     * Instead of the exchange, for a process started into a running job: the
+     * ticket of any of its ranks (rg_driver_ticket). `process` must then be
+     * higher than that of this rank's last process.
+     */
+    const unsigned char *ticket;
+    size_t ticket_bytes;
     const char *host_id;                /* copied */
     const struct rg_settings *settings; /* copied */
 };
@@ -64,10 +71,11 @@ struct rg_group_event {
 };
 
 /*
- * Collective over the world. Opens the listening sockets (TCP for control, a
- * UNIX socket for same-host lifelines and descriptors), exchanges addresses
- * and a job secret through `allgather`, starts the thread, connects to the
- * coordinator and to same-host peers. RG_OK, RG_ESYSTEM, RG_ETIMEDOUT.
+ * Collective over the world, unless there is a ticket. Opens the listening
+ * sockets (TCP for control, a UNIX socket for same-host lifelines and
+ * descriptors), exchanges addresses and a job secret through `allgather`,
+ * starts the thread, connects to the coordinator and to same-host peers. RG_OK,
+ * RG_ESYSTEM, RG_ETIMEDOUT.
  */
 int rg_driver_create(const struct rg_driver_config *config,
                      struct rg_driver **driver_out);
@@ -77,6 +85,13 @@ int rg_driver_create(const struct rg_driver_config *config,
  * left, at most deadline_ms. Accepts null.
  */
 void rg_driver_destroy(struct rg_driver *driver);
+
+/*
+ * What a process needs to enter this job: the addresses of all ranks and the
+ * secret of the job, so keep it to yourself. Freed by the caller.
+ */
+int rg_driver_ticket(struct rg_driver *driver, unsigned char **ticket_out,
+                     size_t *bytes_out);
 
 /*
  * Asks to be a member of `group` (ids are chosen by the caller, the same at

@@ -93,6 +93,15 @@ static int worst_status(const struct rg_driver_config *config,
     return RG_OK;
 }
 
+static void set_host(struct rg_address *address,
+                     const struct rg_message *message, const char *own_host)
+{
+    memcpy(address->host_id, message->info.host_id, sizeof(address->host_id));
+    address->process = message->incarnation ? message->incarnation : 1;
+    address->same_host =
+        !strncmp(address->host_id, own_host, sizeof(address->host_id) - 1);
+}
+
 /* Round 1: host identities, and rank 0's secret. */
 static int exchange_hosts(const struct rg_driver_config *config,
                           struct rg_message *own,
@@ -120,8 +129,7 @@ static int exchange_hosts(const struct rg_driver_config *config,
     if (!rc)
         memcpy(result->secret, messages[0]->data, RG_SECRET_BYTES);
     for (int rank = 0; rank < config->world_size; rank++)
-        result->addresses[rank].same_host =
-            !strcmp(messages[rank]->info.host_id, own->info.host_id);
+        set_host(&result->addresses[rank], messages[rank], config->host_id);
     messages_free(messages, config->world_size);
     return rc;
 }
@@ -166,6 +174,15 @@ static int exchange_endpoints(const struct rg_driver_config *config,
     return rc;
 }
 
+static void result_destroy(struct rg_bootstrap_result *result)
+{
+    if (result->tcp_fd >= 0)
+        close(result->tcp_fd);
+    if (result->unix_fd >= 0)
+        close(result->unix_fd);
+    free(result->addresses);
+}
+
 int rg_bootstrap_run(const struct rg_driver_config *config,
                      struct rg_bootstrap_result *result_out)
 {
@@ -187,10 +204,117 @@ int rg_bootstrap_run(const struct rg_driver_config *config,
     return RG_OK;
 error:
     rg_message_unref(own);
-    if (result.tcp_fd >= 0)
-        close(result.tcp_fd);
-    if (result.unix_fd >= 0)
-        close(result.unix_fd);
-    free(result.addresses);
+    result_destroy(&result);
     return rc;
+}
+
+/* ---- tickets ------------------------------------------------------------ */
+
+/* One ADDRESS frame a rank, in their order; each with the secret. */
+static int address_frame(const struct rg_bootstrap_result *result, int rank,
+                         unsigned char **frame_out, size_t *bytes_out)
+{
+    const struct rg_address *address = &result->addresses[rank];
+    struct rg_message *message = rg_message_create(RG_MSG_ADDRESS, 0);
+    int rc = RG_ENOMEM;
+
+    if (message &&
+        !rg_message_set_data(message, result->secret, sizeof(result->secret))) {
+        message->incarnation = address->process;
+        message->endpoint = address->endpoint;
+        memcpy(message->info.host_id, address->host_id,
+               sizeof(address->host_id));
+        rc = rg_wire_encode(message, frame_out, bytes_out);
+    }
+    rg_message_unref(message);
+    return rc;
+}
+
+int rg_bootstrap_ticket(const struct rg_bootstrap_result *result, int size,
+                        unsigned char **ticket_out, size_t *bytes_out)
+{
+    unsigned char *ticket = malloc((size_t)size * BLOCK_BYTES);
+    size_t used = 0;
+    int rc = ticket ? RG_OK : RG_ENOMEM;
+
+    for (int rank = 0; rank < size && !rc; rank++) {
+        unsigned char *frame;
+        size_t bytes;
+
+        rc = address_frame(result, rank, &frame, &bytes);
+        if (rc)
+            break;
+        memcpy(ticket + used, frame, bytes);
+        used += bytes;
+        free(frame);
+    }
+    if (rc) {
+        free(ticket);
+        return rc;
+    }
+    *ticket_out = ticket;
+    *bytes_out = used;
+    return RG_OK;
+}
+
+/* Takes the next rank's frame off the ticket. */
+static int read_address(const struct rg_driver_config *config, size_t *at,
+                        struct rg_address *address, unsigned char *secret)
+{
+    size_t left = config->ticket_bytes - *at;
+    struct rg_message *message;
+    size_t bytes;
+    int rc;
+
+    if (left < RG_WIRE_PREFIX)
+        return RG_EPROTO;
+    rc = rg_wire_length(config->ticket + *at, left - RG_WIRE_PREFIX, &bytes);
+    if (!rc)
+        rc = rg_wire_decode(config->ticket + *at + RG_WIRE_PREFIX, bytes,
+                            &message);
+    if (rc)
+        return rc;
+    *at += RG_WIRE_PREFIX + bytes;
+    if (message->kind != RG_MSG_ADDRESS || message->bytes != RG_SECRET_BYTES) {
+        rc = RG_EPROTO;
+    } else {
+        memcpy(secret, message->data, RG_SECRET_BYTES);
+        address->endpoint = message->endpoint;
+        set_host(address, message, config->host_id);
+    }
+    rg_message_unref(message);
+    return rc;
+}
+
+int rg_bootstrap_enter(const struct rg_driver_config *config,
+                       struct rg_bootstrap_result *result_out)
+{
+    struct rg_bootstrap_result result = {.tcp_fd = -1, .unix_fd = -1};
+    struct rg_address *own;
+    size_t at = 0;
+    int rc = RG_OK;
+
+    result.addresses =
+        calloc((size_t)config->world_size, sizeof(*result.addresses));
+    if (!result.addresses)
+        return RG_ENOMEM;
+    for (int rank = 0; rank < config->world_size && !rc; rank++)
+        rc = read_address(config, &at, &result.addresses[rank], result.secret);
+    if (!rc && at != config->ticket_bytes)
+        rc = RG_EPROTO;
+    if (rc == RG_EPROTO)
+        rg_log(RG_LOG_ERROR, config->world_rank,
+               "the ticket is not one of a job of %d ranks",
+               config->world_size);
+    own = &result.addresses[config->world_rank];
+    own->process = config->process;
+    own->same_host = 1;
+    if (!rc)
+        rc = listen_all(config, &own->endpoint, &result);
+    if (rc) {
+        result_destroy(&result);
+        return rc;
+    }
+    *result_out = result;
+    return RG_OK;
 }

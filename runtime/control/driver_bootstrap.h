@@ -11,7 +11,9 @@
 /* What is known of every process of the job. */
 struct rg_address {
     struct rg_endpoint endpoint;
-    int same_host; /* its host id is ours */
+    char host_id[RG_HOST_ID_BYTES];
+    uint32_t process; /* which life of the rank listens there */
+    int same_host;    /* its host id is ours */
 };
 
 struct rg_bootstrap_result {
@@ -28,5 +30,12 @@ struct rg_bootstrap_result {
  */
 int rg_bootstrap_run(const struct rg_driver_config *config,
                      struct rg_bootstrap_result *result_out);
+
+/* The same from a ticket, which is not trusted to be well-formed. */
+int rg_bootstrap_enter(const struct rg_driver_config *config,
+                       struct rg_bootstrap_result *result_out);
+/* A ticket, freed by the caller. RG_OK or RG_ENOMEM. */
+int rg_bootstrap_ticket(const struct rg_bootstrap_result *result, int size,
+                        unsigned char **ticket_out, size_t *bytes_out);
 
 #endif

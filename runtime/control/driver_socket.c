@@ -290,6 +290,19 @@ int rg_socket_start_tcp(int rank, const struct rg_endpoint *endpoint,
     return RG_OK;
 }
 
+int rg_socket_try_unix(const struct rg_endpoint *endpoint)
+{
+    union name name;
+    socklen_t length = unix_name(endpoint, &name);
+    int fd = socket(AF_UNIX, SOCKET_TYPE, 0);
+
+    if (fd >= 0 && connect(fd, &name.any, length)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 int rg_socket_watch_peer(int rank, int unix_fd)
 {
     struct ucred peer;

@@ -33,6 +33,9 @@ int rg_socket_connect_unix(int rank, const struct rg_endpoint *endpoint,
 int rg_socket_start_tcp(int rank, const struct rg_endpoint *endpoint,
                         int *fd_out);
 
+/* Connects if somebody listens there now; -1 and no word if not. */
+int rg_socket_try_unix(const struct rg_endpoint *endpoint);
+
 /*
  * A descriptor that becomes readable when the process at the other end of a
  * UNIX socket has exited; -1: it is this process, or there is none.

@@ -39,6 +39,8 @@ struct job {
     atomic_int members[RANKS];  /* in that view */
     atomic_int isolated[RANKS]; /* so often */
     atomic_int step;            /* how far the conductor has come */
+    unsigned char ticket[RANKS * BLOCK_MAX]; /* of rank 1 */
+    size_t ticket_bytes;
 };
 
 struct rank {
@@ -78,16 +80,21 @@ static struct job *job_create(void)
 /* ---- a rank --------------------------------------------------------------
  */
 
-static int rank_open(struct rank *self)
+static int rank_open(struct rank *self, uint32_t process)
 {
     struct rg_settings settings;
     struct rg_driver_config config = {.world_rank = self->rank,
                                       .world_size = RANKS,
+                                      .process = process,
                                       .allgather = exchange,
                                       .allgather_arg = self,
                                       .host_id = "host",
                                       .settings = &settings};
 
+    if (process > 1) {
+        config.ticket = self->job->ticket;
+        config.ticket_bytes = self->job->ticket_bytes;
+    }
     return rg_settings_load(&settings) ||
            rg_driver_create(&config, &self->driver);
 }
@@ -210,23 +217,43 @@ static uint64_t await(const struct job *job, unsigned int mask, int members,
 /* ---- processes ------------------------------------------------------------
  */
 
-static void process_main(struct job *job, int rank)
+static int publish_ticket(struct rank *self)
+{
+    unsigned char *ticket;
+
+    if (self->rank != 1)
+        return 0;
+    if (rg_driver_ticket(self->driver, &ticket, &self->job->ticket_bytes))
+        return 1;
+    memcpy(self->job->ticket, ticket, self->job->ticket_bytes);
+    free(ticket);
+    return 0;
+}
+
+static void process_main(struct job *job, int rank, uint32_t process)
 {
     struct rank self = {.job = job, .rank = rank};
-    int ok = !rank_open(&self) && !rank_join(&self, 0) && rank_follow(&self, 1);
+    int ok = !rank_open(&self, process) &&
+             (process > 1 || !publish_ticket(&self)) &&
+             !rank_join(&self, process > 1) && rank_follow(&self, 1);
 
     rank_close(&self);
     _exit(ok ? 0 : 1);
 }
 
+static void start_process(struct job *job, pid_t pids[RANKS], int rank,
+                          uint32_t process)
+{
+    pids[rank] = fork();
+    assert_true(pids[rank] >= 0);
+    if (!pids[rank])
+        process_main(job, rank, process);
+}
+
 static void start_processes(struct job *job, pid_t pids[RANKS])
 {
-    for (int rank = 0; rank < RANKS; rank++) {
-        pids[rank] = fork();
-        assert_true(pids[rank] >= 0);
-        if (!pids[rank])
-            process_main(job, rank);
-    }
+    for (int rank = 0; rank < RANKS; rank++)
+        start_process(job, pids, rank, 1);
 }
 
 static void kill_rank(pid_t pids[RANKS], int rank)
@@ -284,6 +311,30 @@ static void two_killed_at_once_leave_the_other_two(void **state)
     end_processes(job, pids);
 }
 
+/* The coordinator too, and it dies once more in its second life. */
+static void a_killed_rank_comes_back_as_a_new_process(void **state)
+{
+    static const int victims[] = {2, 0, 0};
+    uint32_t lives[RANKS] = {1, 1, 1, 1};
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    for (int i = 0; i < 3; i++) {
+        int rank = victims[i];
+
+        kill_rank(pids, rank);
+        atomic_store(&job->epoch[rank], 0);
+        epoch = await(job, 0xfu & ~(1u << rank), RANKS - 1, epoch);
+        start_process(job, pids, rank, ++lives[rank]);
+        epoch = await(job, 0xf, RANKS, epoch);
+    }
+    end_processes(job, pids);
+}
+
 /* Its memory can be written by it again when it wakes, its views cannot. */
 static void a_stopped_process_is_left_behind(void **state)
 {
@@ -303,6 +354,22 @@ static void a_stopped_process_is_left_behind(void **state)
     end_processes(job, pids);
 }
 
+static void a_ticket_must_be_whole(void **state)
+{
+    static const unsigned char broken[] = {40, 0, 0, 0, 1, 0, 1, 0};
+    struct job *job = job_create();
+    struct rank self = {.job = job, .rank = 2};
+
+    (void)state;
+    memcpy(job->ticket, broken, sizeof(broken));
+    for (size_t bytes = 1; bytes <= sizeof(broken); bytes++) {
+        job->ticket_bytes = bytes;
+        assert_int_not_equal(rank_open(&self, 2), 0);
+        assert_null(self.driver);
+    }
+    munmap(job, sizeof(*job));
+}
+
 /* ---- threads --------------------------------------------------------------
  */
 
@@ -317,7 +384,7 @@ static int play(struct rank *self)
 {
     int last = self->rank == RANKS - 1;
 
-    if (rank_open(self) || rank_join(self, 0) || !rank_follow(self, 1))
+    if (rank_open(self, 1) || rank_join(self, 0) || !rank_follow(self, 1))
         return 0;
     for (int other = 0; other < RANKS; other++)
         if (other != self->rank && (last || other == RANKS - 1))
@@ -377,7 +444,7 @@ static int commit(struct rank *self)
     struct rg_bitset slots;
     int rc;
 
-    if (rank_open(self) || rank_join(self, 0) || !rank_follow(self, 1))
+    if (rank_open(self, 1) || rank_join(self, 0) || !rank_follow(self, 1))
         return 0;
     /* Rank 2 never completes 101; the others wait for it in vain. */
     rc = rg_driver_progress(self->driver, GROUP,
@@ -435,6 +502,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survivors_go_on_when_processes_are_killed),
         cmocka_unit_test(two_killed_at_once_leave_the_other_two),
+        cmocka_unit_test(a_killed_rank_comes_back_as_a_new_process),
+        cmocka_unit_test(a_ticket_must_be_whole),
         cmocka_unit_test(a_stopped_process_is_left_behind),
         cmocka_unit_test(the_cut_off_find_out_and_come_back),
         cmocka_unit_test(the_floor_rises_and_a_stall_begins_a_change),
