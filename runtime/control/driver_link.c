@@ -99,6 +99,7 @@ int rg_link_send(struct rg_link *link, const struct rg_message *message, int fd)
     else
         link->first = frame;
     link->last = frame;
+    link->queued += frame->bytes;
     rc = rg_link_flush(link);
     return rc == RG_EPENDING ? RG_OK : rc;
 }
@@ -146,6 +147,7 @@ int rg_link_flush(struct rg_link *link)
         link->first = frame->next;
         if (!link->first)
             link->last = NULL;
+        link->queued -= frame->bytes;
         frame_destroy(frame);
     }
     if (link->finishing)

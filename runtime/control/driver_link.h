@@ -29,6 +29,7 @@ struct rg_link {
     uint64_t deadline_ns; /* while unproved: closed when this has passed */
     struct rg_link_frame *first; /* waiting to be sent */
     struct rg_link_frame *last;
+    size_t queued;        /* bytes of them */
     unsigned char *input; /* received: [at, used) of size bytes */
     size_t input_at;
     size_t input_used;

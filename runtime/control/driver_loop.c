@@ -11,7 +11,11 @@
 #include "runtime/core/log.h"
 #include "runtime/status.h"
 
-enum { EVENTS_MAX = 64, NS_PER_MS = 1000000 };
+enum {
+    EVENTS_MAX = 64,
+    NS_PER_MS = 1000000,
+    QUEUE_MAX = 1 << 26 /* bytes on the way to one peer */
+};
 
 /* ---- letters ------------------------------------------------------------ */
 
@@ -182,8 +186,12 @@ static void send_message(struct rg_driver *driver, int rank,
     link = driver->peers[rank].control;
     if (!link)
         link = reach(driver, rank);
-    /* A link that has failed shows as readable: lost there, not here. */
-    if (link && !link->finishing &&
+    /*
+     * A link that has failed shows as readable: lost there, not here. A peer
+     * that takes nothing any more is not written to for ever: what matters is
+     * repeated.
+     */
+    if (link && !link->finishing && link->queued < QUEUE_MAX &&
         rg_link_send(link, message, -1) == RG_ENOMEM)
         fail(driver, RG_ENOMEM);
 }
