@@ -172,6 +172,30 @@ static void learn_addresses(struct rg_driver *driver,
     }
 }
 
+/* RG_FENCE=kill: who was left behind on this host must not write any more. */
+static void fence_left_behind(struct rg_driver *driver, uint32_t group)
+{
+    const struct rg_view *view = rg_agent_view(driver->agent, group);
+
+    for (int slot = 0; view && slot < view->capacity; slot++) {
+        const struct rg_member *member = &view->members[slot];
+        const struct rg_peer *peer;
+
+        if (!member->quarantine || member->world_rank < 0 ||
+            member->world_rank >= driver->size)
+            continue;
+        peer = &driver->peers[member->world_rank];
+        if (peer->pid_fd < 0 ||
+            peer->process != member->incarnation >> RG_INCARNATION_SHIFT)
+            continue;
+        if (!peer->is_gone)
+            rg_log(RG_LOG_WARN, driver->rank,
+                   "group %u: kills rank %d, which was left behind (RG_FENCE)",
+                   group, member->world_rank);
+        rg_socket_kill_peer(peer->pid_fd);
+    }
+}
+
 int rg_driver_deliver(struct rg_driver *driver,
                       const struct rg_message *message)
 {
@@ -180,6 +204,8 @@ int rg_driver_deliver(struct rg_driver *driver,
 
     if (message->kind == RG_MSG_VIEW)
         learn_addresses(driver, message->view);
+    if (message->kind == RG_MSG_ACTIVATE && driver->fences)
+        fence_left_behind(driver, message->group);
     if (!box)
         return RG_OK; /* the caller has left meanwhile */
     if (message->kind == RG_MSG_GATHERED)
@@ -795,6 +821,18 @@ static int wait_linked(struct rg_driver *driver, uint64_t deadline_ns)
     return rc;
 }
 
+/* RG_FENCE: unset, or "kill". */
+static int load_fence(struct rg_driver *driver)
+{
+    const char *text = getenv("RG_FENCE");
+
+    driver->fences = text && !strcmp(text, "kill");
+    if (!text || !*text || driver->fences)
+        return RG_OK;
+    rg_log(RG_LOG_ERROR, driver->rank, "RG_FENCE=%s is not \"kill\"", text);
+    return RG_ECONFIG;
+}
+
 static int create_peers(struct rg_driver *driver)
 {
     driver->peers = calloc((size_t)driver->size, sizeof(*driver->peers));
@@ -822,8 +860,8 @@ int rg_driver_create(const struct rg_driver_config *config,
     driver->boot.tcp_fd = driver->boot.unix_fd = -1;
     driver->epoll_fd = driver->wake_fd = -1;
     deadline = rg_clock_ns() + driver->settings.bootstrap_ms * NS_PER_MS;
-    if ((rc = create_waiting(driver)) || (rc = create_peers(driver)) ||
-        (rc = create_machines(driver)) ||
+    if ((rc = load_fence(driver)) || (rc = create_waiting(driver)) ||
+        (rc = create_peers(driver)) || (rc = create_machines(driver)) ||
         (rc = enter_job(driver, config, deadline)) ||
         (rc = start_thread(driver)) || (rc = wait_linked(driver, deadline)))
         goto error;

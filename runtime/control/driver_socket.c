@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,12 @@ int rg_socket_watch_peer(int rank, int unix_fd)
     else
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     return fd;
+}
+
+void rg_socket_kill_peer(int pid_fd)
+{
+    /* It may have ended meanwhile: then there is nothing to do. */
+    syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL, 0);
 }
 
 int rg_socket_connect_unix(int rank, const struct rg_endpoint *endpoint,

@@ -42,6 +42,9 @@ int rg_socket_try_unix(const struct rg_endpoint *endpoint);
  */
 int rg_socket_watch_peer(int rank, int unix_fd);
 
+/* Kills the process that such a descriptor stands for. */
+void rg_socket_kill_peer(int pid_fd);
+
 /* The next waiting connection, or -1. */
 int rg_socket_accept(int listen_fd);
 

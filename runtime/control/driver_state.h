@@ -88,6 +88,7 @@ struct rg_driver {
     int rank;
     int size;
     uint32_t process;
+    int fences; /* kills processes of this host that are left behind */
     struct rg_settings settings;
     struct rg_bootstrap_result boot; /* owns addresses and listening sockets */
 

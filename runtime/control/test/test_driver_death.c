@@ -354,6 +354,27 @@ static void a_stopped_process_is_left_behind(void **state)
     end_processes(job, pids);
 }
 
+/* So that its memory is free without its help. */
+static void a_stopped_process_can_be_killed(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+    int status;
+
+    (void)state;
+    setenv("RG_FENCE", "kill", 1);
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    assert_int_equal(kill(pids[3], SIGSTOP), 0);
+    await(job, 0x7, RANKS - 1, epoch);
+    assert_int_equal(waitpid(pids[3], &status, 0), pids[3]);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    pids[3] = 0;
+    unsetenv("RG_FENCE");
+    end_processes(job, pids);
+}
+
 static void a_ticket_must_be_whole(void **state)
 {
     static const unsigned char broken[] = {40, 0, 0, 0, 1, 0, 1, 0};
@@ -503,6 +524,7 @@ int main(void)
         cmocka_unit_test(survivors_go_on_when_processes_are_killed),
         cmocka_unit_test(two_killed_at_once_leave_the_other_two),
         cmocka_unit_test(a_killed_rank_comes_back_as_a_new_process),
+        cmocka_unit_test(a_stopped_process_can_be_killed),
         cmocka_unit_test(a_ticket_must_be_whole),
         cmocka_unit_test(a_stopped_process_is_left_behind),
         cmocka_unit_test(the_cut_off_find_out_and_come_back),
