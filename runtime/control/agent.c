@@ -56,6 +56,23 @@ static void past_keep(struct rg_agent *agent,
                                    .epoch = group->active->view->epoch};
 }
 
+/* Who forms groups: the first rank that is not known to be dead. */
+static int first_living(const struct rg_agent *agent)
+{
+    int rank = agent->config.coordinator;
+    size_t i = 0;
+
+    while (i < agent->nfacts) {
+        if (agent->facts[i].rank != rank) {
+            i++;
+            continue;
+        }
+        rank++;
+        i = 0;
+    }
+    return rank;
+}
+
 static struct rg_agent_group *group_create(struct rg_agent *agent, uint32_t id)
 {
     struct rg_agent_group *group = calloc(1, sizeof(*group));
@@ -66,7 +83,7 @@ static struct rg_agent_group *group_create(struct rg_agent *agent, uint32_t id)
     group->incarnation =
         agent->config.process << RG_INCARNATION_SHIFT | ++agent->joins;
     group->past = past_epoch(agent, id);
-    group->promise.leader = agent->config.coordinator;
+    group->promise.leader = first_living(agent);
     group->seek = agent->config.coordinator;
     group->next = agent->groups;
     agent->groups = group;

@@ -59,6 +59,21 @@ void rg_agent_testify(const struct rg_agent *agent,
     }
 }
 
+void rg_agent_forget_ended(struct rg_agent *agent, const struct rg_view *view)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < agent->nfacts; i++) {
+        const struct rg_agent_fact fact = agent->facts[i];
+        int slot = rg_view_slot_of(view, fact.rank);
+
+        if (slot < 0 || view->members[slot].status != RG_MEMBER_ACTIVE ||
+            covers(&fact, view->members[slot].incarnation))
+            agent->facts[kept++] = fact;
+    }
+    agent->nfacts = kept;
+}
+
 /* Merges what is new; 0: nothing is. */
 static int keep_fact(struct rg_agent *agent, int rank, uint32_t process,
                      int exited, struct rg_effects *effects)

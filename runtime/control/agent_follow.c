@@ -134,6 +134,7 @@ static void enter(struct rg_agent *agent, struct rg_agent_group *group,
     const struct rg_view *view = group->active->view;
 
     renew_requests(group, effects);
+    rg_agent_forget_ended(agent, view);
     group->phase = RG_AGENT_ACTIVE;
     group->unsettled = 0;
     if (group->progress < view->first_seq - 1)

@@ -147,6 +147,8 @@ void rg_agent_on_lost(struct rg_agent *agent, struct rg_agent_group *group,
 /* A process has ended. */
 void rg_agent_learn(struct rg_agent *agent, int rank, uint32_t process,
                     int exited, struct rg_effects *effects);
+/* A later process of the rank is a member: the end of the first is history. */
+void rg_agent_forget_ended(struct rg_agent *agent, const struct rg_view *view);
 /* Tells the coordinator of every death that concerns the group. */
 void rg_agent_testify(const struct rg_agent *agent,
                       const struct rg_agent_group *group,

@@ -395,6 +395,9 @@ static void on_end(struct rg_coordinator *coordinator,
 {
     struct rg_led *next;
 
+    if (input->peer >= 0 && input->peer < coordinator->config.world_size &&
+        input->process > coordinator->ended[input->peer])
+        coordinator->ended[input->peer] = input->process;
     for (struct rg_led *led = coordinator->groups; led; led = next) {
         next = led->next;
         rg_led_on_end(coordinator, led, input->peer, input->process,
@@ -407,9 +410,15 @@ rg_coordinator_create(const struct rg_coordinator_config *config)
 {
     struct rg_coordinator *coordinator = calloc(1, sizeof(*coordinator));
 
-    if (coordinator)
-        coordinator->config = *config;
-    return coordinator;
+    if (!coordinator)
+        return NULL;
+    coordinator->config = *config;
+    coordinator->ended =
+        calloc((size_t)config->world_size, sizeof(*coordinator->ended));
+    if (coordinator->ended)
+        return coordinator;
+    free(coordinator);
+    return NULL;
 }
 
 void rg_coordinator_destroy(struct rg_coordinator *coordinator)
@@ -422,6 +431,7 @@ void rg_coordinator_destroy(struct rg_coordinator *coordinator)
         coordinator->groups = led->next;
         led_free(led);
     }
+    free(coordinator->ended);
     free(coordinator);
 }
 

@@ -52,7 +52,7 @@ enum rg_mode {
 
 struct rg_coordinator_config {
     int rank;  /* world rank of this process */
-    int first; /* world rank that forms groups */
+    int first; /* world rank that forms groups while it lives */
     int world_size;
     enum rg_mode mode;
     uint32_t workspaces;   /* generations per communicator, >= 2 */

@@ -45,6 +45,14 @@ static const char *join_conflict(const struct rg_coordinator *coordinator,
     return NULL;
 }
 
+/* Nobody will join from there. */
+static void mark_ended(struct rg_led *led, int slot)
+{
+    led->proposal->members[slot].status = RG_MEMBER_FAILED;
+    led->proposal->members[slot].world_rank = slot;
+    rg_bitset_clear(&led->waiting, slot);
+}
+
 static struct rg_led *forming_create(struct rg_coordinator *coordinator,
                                      const struct rg_message *message,
                                      struct rg_effects *effects)
@@ -65,10 +73,23 @@ static struct rg_led *forming_create(struct rg_coordinator *coordinator,
     led->term = 1;
     led->proposal->first_seq = message->first_seq;
     for (int slot = 0; slot < coordinator->config.world_size; slot++)
-        rg_bitset_set(&led->waiting, slot);
+        if (coordinator->ended[slot])
+            mark_ended(led, slot);
+        else
+            rg_bitset_set(&led->waiting, slot);
     rg_effects_timer(effects, RG_TIMER_TICK, led->id,
                      coordinator->config.heartbeat_ms);
     return led;
+}
+
+/* Groups are formed by the first rank that lives. */
+static int may_form(const struct rg_coordinator *coordinator)
+{
+    for (int rank = coordinator->config.first; rank < coordinator->config.rank;
+         rank++)
+        if (!coordinator->ended[rank])
+            return 0;
+    return coordinator->config.rank >= coordinator->config.first;
 }
 
 /* The end of a group that has no view: the same error for everyone. */
@@ -244,8 +265,11 @@ void rg_led_on_join(struct rg_coordinator *coordinator, struct rg_led *led,
                     int rank, struct rg_message *message,
                     struct rg_effects *effects)
 {
-    if (!led && !message->status &&
-        coordinator->config.rank == coordinator->config.first) {
+    /* Who joins lives: what was known of its last process is over. */
+    if (rank < coordinator->config.world_size &&
+        message->incarnation >> RG_INCARNATION_SHIFT > coordinator->ended[rank])
+        coordinator->ended[rank] = 0;
+    if (!led && !message->status && may_form(coordinator)) {
         led = forming_create(coordinator, message, effects);
         if (!led)
             effects->rc = RG_ENOMEM;
@@ -310,9 +334,7 @@ static void end_before_first_view(struct rg_coordinator *coordinator,
             rg_led_lose_member(coordinator, led, slot, effects);
         return;
     }
-    led->proposal->members[slot].status = RG_MEMBER_FAILED;
-    led->proposal->members[slot].world_rank = rank;
-    rg_bitset_clear(&led->waiting, slot);
+    mark_ended(led, slot);
     try_form(coordinator, led, effects);
 }
 

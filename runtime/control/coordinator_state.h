@@ -99,6 +99,7 @@ struct rg_led {
 struct rg_coordinator {
     struct rg_coordinator_config config;
     struct rg_led *groups;
+    uint32_t *ended; /* [world_size] the last process known to have ended */
     uint64_t dropped;
 };
 

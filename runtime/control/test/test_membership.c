@@ -866,6 +866,30 @@ static void the_floor_is_what_all_have_completed(void **state)
     destroy(job);
 }
 
+/* ---- new groups after deaths ----------------------------------------------
+ */
+
+static void a_new_group_forms_without_the_dead(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    die_and_exit(job, 0);
+    die_and_exit(job, 2);
+    for (int rank = 1; rank < 4; rank += 2) {
+        ask(job, rank, request(RG_MSG_LEAVE));
+        settle(job);
+    }
+    assert_true(rg_coordinator_is_idle(job->processes[1].coordinator));
+    for (int rank = 1; rank < 4; rank += 2)
+        join(job, rank, 0, RG_BACKEND_NEW);
+    settle(job);
+    assert_true(job->processes[1].epoch == 1 && job->processes[3].epoch == 1);
+    assert_int_equal(view_of(job, 3)->nactive, 2);
+    assert_int_equal(view_of(job, 3)->coordinator, 1);
+    destroy(job);
+}
+
 /* ---- size -----------------------------------------------------------------
  */
 
@@ -919,6 +943,7 @@ int main(void)
         cmocka_unit_test(running_out_of_workspaces_has_a_name),
         cmocka_unit_test(an_exit_makes_a_workspace_clean),
         cmocka_unit_test(the_floor_is_what_all_have_completed),
+        cmocka_unit_test(a_new_group_forms_without_the_dead),
         cmocka_unit_test(thousands_of_members),
     };
 
