@@ -34,6 +34,10 @@ int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
 {
     int kind = launch->kind;
 
+    /* For the CUDA driver, which reads them when it starts; set before there
+     * are threads that might read the environment. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     if (kind == RG_LAUNCH_AUTO)
         kind = rg_launch_env_present() && launch->ranks == 0 ? RG_LAUNCH_MPI
                                                              : RG_LAUNCH_LOCAL;

@@ -61,7 +61,7 @@ RG_FN_COLD int all_reduce_planned_cold(const struct rg_call *call,
     const int failed = all_reduce_planned(&copy, op, run_out);
 
     *packet_cursor_out = copy.packet_cursor;
-    return failed;
+    return failed | copy.refused;
 }
 
 /*

@@ -30,6 +30,7 @@ struct rg_call {
     uint8_t *recv;
     uint64_t count; /* elements */
     uint64_t step;  /* where the algorithm is, for reports */
+    int refused;    /* this thread had a signal refused */
 };
 
 struct rg_waiter {

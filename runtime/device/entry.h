@@ -193,6 +193,7 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
     call.recv = (uint8_t *)launch->recv;
     call.count = launch->count;
     call.step = 0;
+    call.refused = 0;
     return call;
 }
 
@@ -270,7 +271,7 @@ RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
 {
     struct rg_comm_dev *dev = call->dev;
     const uint64_t teams = (uint64_t)call->team.count;
-    uint64_t arrived = rg_team_any(&call->team, failed);
+    uint64_t arrived = rg_team_any(&call->team, failed | call->refused);
 
     if (call->team.thread != 0)
         return;

@@ -90,14 +90,17 @@ RG_FN int rg_signal_send(struct rg_call *call, int peer, uint64_t offset,
 
     if (route && (route->kind == RG_ROUTE_SELF || route->kind == RG_ROUTE_P2P))
         status = rg_p2p_signal(route, offset, op, value);
-    if (status)
+    if (status) {
         rg_latch_failure(call->dev, status, peer, call->step);
+        call->refused = 1;
+    }
     return status != 0;
 }
 
 /*
  * Set or Add on peer's signal word, visible after all that the team stored
- * before and all that it put to this peer.
+ * before and all that it put to this peer. Returns 0; one that is refused
+ * fails the invocation when the team closes.
  */
 RG_FN int rg_signal(struct rg_call *call, int peer, int lane, uint64_t offset,
                     enum rg_signal_op op, uint64_t value)

@@ -61,7 +61,9 @@ static int block_init(struct rg_comm *comm)
     dev.hot.control = RG_CONTROL_HELD;
     dev.deadline_ns = deadline_ns(context);
     dev.gate_ns = context->settings.gate_us * 1000ull;
-    dev.park_ns = context->settings.park_ms * 1000000ull;
+    /* A failed communicator is not opened again: later launches end at once
+     * instead of waiting for a plan. */
+    dev.park_ns = 0;
     dev.region = context->service->region;
     dev.region_bytes = context->service->bytes;
     dev.abort_epoch = &comm->mapped_device->abort_epoch;

@@ -28,10 +28,23 @@ int cuda_check(const struct cuda_device *device, cudaError_t error,
     return error == cudaErrorMemoryAllocation ? RG_ENOMEM : RG_ESYSTEM;
 }
 
+/*
+ * Read by the driver when it starts, which the first call of CUDA is: ranks
+ * that share a device need a hardware queue each, and a kernel loaded late
+ * could wait for one that runs. A user's own values stay. A program with
+ * threads sets them before it makes any.
+ */
+static void environment(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
 static int cuda_count(void)
 {
     int count = 0;
 
+    environment();
     return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
@@ -103,9 +116,7 @@ static int cuda_open(const struct rg_device_config *config, void **device_out)
 
     if (!device)
         return RG_ENOMEM;
-    /* Read by the driver when it starts; a user's own value stays. */
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    environment();
     device->config = *config;
     device->process = (uint64_t)getpid();
     snprintf(device->host_id, sizeof device->host_id, "%s", config->host_id);
