@@ -6,6 +6,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
+#include "runtime/device/share.h"
 #include "runtime/device/packet.h"
 #include "runtime/regroup.h"
 
@@ -179,9 +180,20 @@ static const struct builtin builtins[] = {
     {RG_DEVICE_CUDA, RG_COLL_all_reduce, 64, 524289, "oneshot"},
 };
 
-/* A pipeline step: stays in a core's cache (emu), and is long enough for the
- * link not to feel the flags (CUDA: 16K gives half the bandwidth). */
-enum { PLAN_CHUNK_BYTES = 64 << 10 };
+/*
+ * A pipeline step, where the workspace has room for it; powers of two. On emu
+ * it is one that leaves the writer's cache before the reader wants it: lines
+ * fetched from the other core's are twice as slow. On CUDA it is long enough
+ * for the link not to feel the flags: 16K gives half the bandwidth of 64K.
+ */
+static uint32_t chunk_of(enum rg_device_kind kind, uint64_t most)
+{
+    uint64_t chunk = kind == RG_DEVICE_CUDA ? 64 << 10 : 256 << 10;
+
+    while (chunk > most && chunk > RG_GRAIN)
+        chunk /= 2;
+    return (uint32_t)(most ? chunk : 0);
+}
 
 static int all_direct(const struct rg_plan_input *input)
 {
@@ -220,9 +232,7 @@ static void rules_add(struct rg_rules *rules, const struct rg_layout *layout,
     rule->below = below;
     rule->algo = (uint32_t)index;
     rule->channels = channels ? channels : (uint32_t)input->channels;
-    rule->chunk = PLAN_CHUNK_BYTES;
-    if (rule->chunk > limits->max_chunk)
-        rule->chunk = (uint32_t)limits->max_chunk;
+    rule->chunk = chunk_of(input->kind, limits->max_chunk);
     rule->unused = 0;
     rules->count++;
 }

@@ -11,7 +11,7 @@
 #include "runtime/exec/emu/emu.h"
 
 enum {
-    EMU_MAX_TEAMS = 8,
+    EMU_MAX_TEAMS = 4,
     EMU_TEAM_BYTES = 1 << 20, /* a launch gets one more team for each */
     EMU_ALIGN = 256
 };
