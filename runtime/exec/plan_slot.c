@@ -172,7 +172,7 @@ struct builtin {
 static const struct builtin builtins[] = {
     {RG_DEVICE_EMU, RG_COLL_all_reduce, 2, 129, "oneshot_ll"},
     {RG_DEVICE_EMU, RG_COLL_all_reduce, 2, UINT64_MAX, "oneshot"},
-    {RG_DEVICE_EMU, RG_COLL_all_reduce, 64, 1025, "oneshot_ll"},
+    {RG_DEVICE_EMU, RG_COLL_all_reduce, 64, 65, "oneshot_ll"},
     {RG_DEVICE_EMU, RG_COLL_all_reduce, 64, 16385, "oneshot"},
     {RG_DEVICE_CUDA, RG_COLL_all_reduce, 2, 524289, "oneshot_ll"},
     {RG_DEVICE_CUDA, RG_COLL_all_reduce, 2, UINT64_MAX, "oneshot"},
