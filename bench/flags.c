@@ -6,6 +6,9 @@
 
 #define AT(field) offsetof(struct perf_options, field)
 
+/* Larger buffers are a slip of the hand: no device has a pebibyte. */
+#define MOST_BYTES (1ull << 50)
+
 static const struct rg_option table[] = {
     {RG_OPTION_SIZE, 'b', "min", AT(min_bytes), NULL, 0, 0, "SIZE",
      "smallest buffer of a rank in bytes (8)"},
@@ -72,6 +75,8 @@ static const char notes[] =
 static enum rg_options_result contradiction(const struct rg_program *program,
                                             const struct perf_options *options)
 {
+    if (options->max_bytes > MOST_BYTES)
+        return rg_options_refuse(program, "no buffer is as large as -e");
     if (options->min_bytes > options->max_bytes)
         return rg_options_refuse(program, "-b is larger than -e");
     if (options->step_bytes && options->factor)

@@ -422,6 +422,7 @@ static int rank_main(const struct rg_job *job, void *arg)
     }
     code = status == RG_OK ? rg_verdict_exit(&sweep.verdict)
                            : rg_exit_of_status(status);
+    code = rg_report_code(sweep.report, code);
 done:
     destroy_sweep(&sweep);
     return code < 0 ? RG_EXIT_ENVIRONMENT : code;

@@ -17,6 +17,7 @@ struct rg_report {
     FILE *json;          /* owned, null: none */
     int speaks;          /* world rank 0 */
     int progress;        /* standard error is a terminal */
+    int lost;            /* something could not be written */
 };
 
 int rg_report_create(const char *program, const char *json, int rank,
@@ -69,14 +70,31 @@ void rg_report_note(struct rg_report *report, const char *format, ...)
     fflush(stdout);
 }
 
+/* Says so once; the exit code says it too (rg_report_code). */
+static void report_written(struct rg_report *report, FILE *file,
+                           const char *what)
+{
+    if (fflush(file) == 0 && !ferror(file))
+        return;
+    if (!report->lost)
+        fprintf(stderr, "%s: %s cannot be written: %s\n", report->program, what,
+                strerror(errno));
+    report->lost = 1;
+}
+
 void rg_report_json(struct rg_report *report, json_t *object)
 {
     if (report->json) {
         json_dumpf(object, report->json, JSON_COMPACT | JSON_REAL_PRECISION(9));
         fputc('\n', report->json);
-        fflush(report->json);
+        report_written(report, report->json, "the JSON file");
     }
     json_decref(object);
+}
+
+int rg_report_code(const struct rg_report *report, int code)
+{
+    return report->lost ? rg_exit_worse(code, RG_EXIT_ENVIRONMENT) : code;
 }
 
 void rg_report_progress(struct rg_report *report, const char *text)
@@ -377,7 +395,7 @@ void rg_report_verdict(struct rg_report *report,
     printf("%ld passed, %ld failed, %ld skipped\n", verdict->passed,
            verdict->failed, verdict->skipped);
     printf("%s: exit %d\n", exit_text(code), code);
-    fflush(stdout);
+    report_written(report, stdout, "the table");
     rg_report_json(report,
                    json_pack("{s:s,s:I,s:I,s:I,s:i}", "kind", "verdict",
                              "passed", (json_int_t)verdict->passed, "failed",

@@ -87,6 +87,8 @@ void rg_report_progress(struct rg_report *report, const char *text);
 /* "N passed, N failed, N skipped", a closing line, the JSON verdict. */
 void rg_report_verdict(struct rg_report *report,
                        const struct rg_verdict *verdict);
+/* The code to exit with: what could not be written makes it ENVIRONMENT. */
+int rg_report_code(const struct rg_report *report, int code);
 
 /* Any further JSON object of the program's own; steals the reference. */
 struct json_t;

@@ -128,7 +128,7 @@ static int run_suite(struct rg_suite *suite, const struct rg_case_list *list)
     rg_suite_run(suite, list);
     rg_suite_close(suite);
     rg_report_verdict(suite->report, &suite->verdict);
-    return rg_verdict_exit(&suite->verdict);
+    return rg_report_code(suite->report, rg_verdict_exit(&suite->verdict));
 }
 
 static int rank_main(const struct rg_job *job, void *arg)

@@ -243,7 +243,12 @@ int rg_context_device_info(const struct rg_context *context,
 
 int rg_malloc(struct rg_context *context, size_t bytes, void **pointer_out)
 {
-    return context->ops->alloc(context->device, bytes, pointer_out);
+    const int status = context->ops->alloc(context->device, bytes, pointer_out);
+
+    if (status == RG_ENOMEM)
+        rg_log(RG_LOG_ERROR, context->config.rank,
+               "no device memory for a buffer of %zu bytes", bytes);
+    return status;
 }
 
 void rg_free(struct rg_context *context, void *pointer)

@@ -29,8 +29,12 @@ int rg_service_create(const struct rg_memory *memory, int world_rank,
         goto error;
     status = rg_arena_alloc(
         &service->arena, (uint64_t)world_size * RG_PROOF_BYTES, 4096, &board);
-    if (status)
+    if (status) {
+        rg_log(RG_LOG_ERROR, world_rank,
+               "a region of %llu bytes (RG_REGION_BYTES) is too small",
+               (unsigned long long)bytes);
         goto error;
+    }
     status = memory->ops->region_create(
         memory->device, bytes, (void **)&service->region, &service->fd);
     if (status)
