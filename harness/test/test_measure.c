@@ -61,9 +61,9 @@ static struct rg_measure_config config_of(const struct trial *trial,
         .latency = trial->latency,
         .merge = RG_MERGE_MAX,
         .cache = trial->cache,
-        .cold_bytes = 1 << 20,
-        .memory_bytes = 4 << 20,
-        .largest_bytes = 1 << 20,
+        .cold_bytes = 64 << 10,
+        .memory_bytes = 256 << 10,
+        .largest_bytes = 64 << 10,
         .stop = {0, 1, 30, 1e9},
     };
 }
@@ -139,7 +139,7 @@ static void right_results_pass(void **state)
 /* More invocations in a graph than memory keeps outputs of. */
 static void memory_is_bounded(void **state)
 {
-    struct trial trial = {.what = {1 << 18, RG_f32, RG_sum, 1},
+    struct trial trial = {.what = {1 << 14, RG_f32, RG_sum, 1},
                           .graph = 8,
                           .check_every = 1,
                           .cache = RG_CACHE_COLD,
