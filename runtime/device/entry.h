@@ -39,7 +39,7 @@ RG_FN_COLD int rg_claim_park(struct rg_comm_dev *dev, struct rg_team *team)
     return RG_OK;
 }
 
-/* One thread. `teams` is the launch's team count. */
+/* One thread. Says whether it had to wait: what was read before is old. */
 RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
                                     struct rg_team *team, int *parked_out)
 {
@@ -91,6 +91,17 @@ RG_FN uint64_t rg_open_bits(const struct rg_claim *claim)
            (claim->word & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0);
 }
 
+RG_FN struct rg_open rg_open_of(const struct rg_hot_line *hot, uint64_t bits)
+{
+    struct rg_open open;
+
+    open.hot = hot;
+    open.plan = (bits & RG_OPEN_PLAN) != 0;
+    open.granted = (bits & RG_OPEN_GRANTED) != 0;
+    open.joined = (bits & RG_OPEN_JOINED) != 0;
+    return open;
+}
+
 #if RG_ON_CUDA
 
 enum { RG_HOT_WORDS = 32 }; /* 256 bytes: one load of one warp */
@@ -111,7 +122,6 @@ RG_FN struct rg_open rg_open(const struct rg_launch *launch,
 {
     __shared__ uint64_t line[RG_HOT_WORDS];
     __shared__ uint64_t bits;
-    struct rg_open open;
 
     if (threadIdx.x < RG_HOT_WORDS) {
         uint64_t word = rg_hot_word(launch->comm);
@@ -127,11 +137,7 @@ RG_FN struct rg_open rg_open(const struct rg_launch *launch,
         line[threadIdx.x] = word;
     }
     __syncthreads();
-    open.hot = (const struct rg_hot_line *)(const void *)line;
-    open.plan = (bits & RG_OPEN_PLAN) != 0;
-    open.granted = (bits & RG_OPEN_GRANTED) != 0;
-    open.joined = (bits & RG_OPEN_JOINED) != 0;
-    return open;
+    return rg_open_of((const struct rg_hot_line *)(const void *)line, bits);
 }
 
 /*
@@ -158,7 +164,6 @@ RG_FN struct rg_open rg_open(const struct rg_launch *launch,
                              struct rg_team *team)
 {
     uint64_t bits = 0;
-    struct rg_open open;
     int parked;
 
     if (team->thread == 0) {
@@ -166,12 +171,7 @@ RG_FN struct rg_open rg_open(const struct rg_launch *launch,
             rg_claim_word(launch->comm, team, &parked);
         bits = rg_open_bits(&claim);
     }
-    bits = rg_team_share_word(team, bits);
-    open.hot = &launch->comm->hot;
-    open.plan = (bits & RG_OPEN_PLAN) != 0;
-    open.granted = (bits & RG_OPEN_GRANTED) != 0;
-    open.joined = (bits & RG_OPEN_JOINED) != 0;
-    return open;
+    return rg_open_of(&launch->comm->hot, rg_team_share_word(team, bits));
 }
 
 #endif
@@ -204,8 +204,6 @@ RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t seq,
     struct rg_mailbox *mailbox = dev->mailbox;
     const uint64_t generation = rg_load_relaxed(&mailbox->failure) + 1;
 
-    /* Pairs with the release of each team that failed. */
-    rg_add_acq_rel_dev(&dev->arrived, 0);
     rg_store_relaxed(&mailbox->seq, seq);
     rg_store_relaxed(&mailbox->epoch, epoch);
     rg_store_relaxed(&mailbox->reasons, rg_load_relaxed(&dev->latch.reasons));
@@ -255,7 +253,7 @@ enum { RG_ARRIVED_FAILED_SHIFT = 32 };
 /*
  * Counts a team in; teams so far, and how many of them failed, above. Only a
  * failure has something to hand over: its latch entries, released here and
- * acquired in rg_close_failed. The rest is ordered by the launch's end.
+ * acquired by the last team. The rest is ordered by the launch's end.
  */
 RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
 {
@@ -279,8 +277,12 @@ RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
         arrived = rg_close_arrive(dev, arrived != 0);
         if ((uint32_t)arrived != teams)
             return;
-        rg_store_relaxed(&dev->arrived, 0);
         arrived >>= RG_ARRIVED_FAILED_SHIFT;
+        /* Pairs with the release of each team that failed; the store below
+         * would break the sequence. */
+        if (arrived)
+            rg_add_acq_rel_dev(&dev->arrived, 0);
+        rg_store_relaxed(&dev->arrived, 0);
     }
     if (arrived)
         rg_close_failed(dev, call->seq, call->plan->epoch);
