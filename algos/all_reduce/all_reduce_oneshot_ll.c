@@ -104,7 +104,10 @@ RG_FN int all_reduce_packets(struct rg_call *call, enum rg_op op,
 /* All teams take part, whatever the rule's channels: slots are per unit. */
 RG_FN int all_reduce_oneshot_ll(struct rg_call *call, enum rg_op op)
 {
-    const struct rg_packet_path path = rg_packet_path_of(call);
+    const struct rg_hot_plan *hot =
+        &call->dev->hot.plan[call->plan == call->dev->plan[1]];
+    const struct rg_packet_path path = rg_packet_path_of(
+        hot, hot->nranks <= RG_HOT_PEERS ? hot->inbox : 0, call->packet_cursor);
     const struct all_reduce_packets mine =
         all_reduce_packets_ahead(&call->team, call->send, call->count);
 
@@ -116,15 +119,9 @@ RG_FN int all_reduce_packets_hot(struct rg_call *call, enum rg_op op,
                                  const struct rg_hot_plan *hot,
                                  const struct all_reduce_packets *mine)
 {
-    struct rg_packet_path path;
+    const struct rg_packet_path path =
+        rg_packet_path_of(hot, hot->inbox, call->packet_cursor);
 
-    path.half = (call->packet_cursor & 1) * hot->packet_half;
-    path.packets = hot->packets + path.half;
-    path.inbox = hot->inbox;
-    path.stride = hot->packet_stride;
-    path.tag = rg_packet_tag(call->packet_cursor);
-    path.rank = hot->rank;
-    path.nranks = hot->nranks;
     return all_reduce_packets(call, op, &path, mine);
 }
 

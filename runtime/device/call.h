@@ -83,4 +83,12 @@ RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
     return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
 }
 
+/* A wait for `peer` ends with `status`; only lateness is held against it. */
+RG_FN int rg_wait_failed(const struct rg_call *call, int status, int peer)
+{
+    rg_latch_failure(call->dev, status, status == RG_ETIMEDOUT ? peer : -1,
+                     call->step);
+    return 1;
+}
+
 #endif

@@ -74,30 +74,27 @@ RG_FN int rg_packet_wait(struct rg_call *call, const void *packet, uint64_t tag,
         status = rg_wait_more(call, &waiter);
         if (status == RG_OK)
             continue;
-        if (rg_packet_load(packet, tag, payload_out))
-            return 0;
-        rg_latch_failure(call->dev, status, status == RG_ETIMEDOUT ? peer : -1,
-                         call->step);
-        return 1;
+        return rg_packet_load(packet, tag, payload_out)
+                   ? 0
+                   : rg_wait_failed(call, status, peer);
     }
     return 0;
 }
 
-/* The path of the plan, for launches that do not go by the hot line. */
-RG_FN struct rg_packet_path rg_packet_path_of(const struct rg_call *call)
+/* An invocation's path; `inbox` is the excerpt's, or null: by the routes. */
+RG_FN struct rg_packet_path rg_packet_path_of(const struct rg_hot_plan *hot,
+                                              uint8_t *const *inbox,
+                                              uint64_t cursor)
 {
-    const struct rg_hot_line *hot = &call->dev->hot;
-    const int which = call->plan == call->dev->plan[1];
-    const struct rg_hot_plan *plan = &hot->plan[which];
     struct rg_packet_path path;
 
-    path.half = (call->packet_cursor & 1) * plan->packet_half;
-    path.packets = plan->packets + path.half;
-    path.inbox = call->plan->nranks <= RG_HOT_PEERS ? plan->inbox : 0;
-    path.stride = plan->packet_stride;
-    path.tag = rg_packet_tag(call->packet_cursor);
-    path.rank = (int)call->plan->rank;
-    path.nranks = (int)call->plan->nranks;
+    path.half = (cursor & 1) * hot->packet_half;
+    path.packets = hot->packets + path.half;
+    path.inbox = inbox;
+    path.stride = hot->packet_stride;
+    path.tag = rg_packet_tag(cursor);
+    path.rank = hot->rank;
+    path.nranks = hot->nranks;
     return path;
 }
 

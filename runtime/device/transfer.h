@@ -182,11 +182,9 @@ RG_FN int rg_wait_word(struct rg_call *call, const uint64_t *word,
         status = rg_wait_more(call, &waiter);
         if (status == RG_OK)
             continue;
-        if (rg_signal_reached(rg_load_acquire(word), value))
-            return 0;
-        rg_latch_failure(call->dev, status, status == RG_ETIMEDOUT ? peer : -1,
-                         call->step);
-        return 1;
+        return rg_signal_reached(rg_load_acquire(word), value)
+                   ? 0
+                   : rg_wait_failed(call, status, peer);
     }
     return 0;
 }

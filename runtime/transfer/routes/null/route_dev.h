@@ -1,6 +1,6 @@
 /*
- * Null route, device side: nothing is reachable. The template to copy: a
- * route gives these two calls, and a tag in transfer.h's switches.
+ * Null route, device side: nothing is reachable. The folder to copy: a route
+ * gives a put and a signal, and its tag in transfer.h's switches.
  */
 #ifndef RG_ROUTE_NULL_DEV_H
 #define RG_ROUTE_NULL_DEV_H

@@ -1,7 +1,6 @@
 /*
  * P2P route, device side: the peer's region is mapped here, a put is a team
- * copy and a signal one release access. The
- * caller has checked the bounds.
+ * copy and a signal one release access. The caller has checked the bounds.
  */
 #ifndef RG_ROUTE_P2P_DEV_H
 #define RG_ROUTE_P2P_DEV_H
