@@ -2,6 +2,7 @@ noinst_LIBRARIES += librg_harness.a
 librg_harness_a_SOURCES = \
 	harness/buffers.c harness/buffers.h \
 	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
+	harness/fault_plan.c harness/fault_plan.h \
 	harness/launch.c harness/launch.h \
 	harness/launch_local.c harness/launch_mpi.c \
 	harness/measure.c harness/measure.h \
@@ -35,7 +36,8 @@ harness/datagen_dev.cu.o: harness/datagen_dev.c
 	$(rg_v_nvcc)$(MKDIR_P) $(@D) && $(RG_DEV_NVCC) -c -o $@ $<
 
 rg_unit_tests += \
-	harness/test/test_datagen harness/test/test_figures \
+	harness/test/test_datagen harness/test/test_fault_plan \
+	harness/test/test_figures \
 	harness/test/test_measure harness/test/test_options
 RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
 	$(CUDA_LIBS) $(HWLOC_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm -lpthread
@@ -45,6 +47,8 @@ RG_FAKE_RUNTIME = harness/test/fake_runtime.c harness/test/fake_runtime.h
 harness_test_test_datagen_SOURCES = harness/test/test_datagen.c
 harness_test_test_datagen_LDADD = $(RG_DATAGEN_OBJECTS) $(CUDA_LIBS) \
 	$(CMOCKA_LIBS) -lpthread
+harness_test_test_fault_plan_SOURCES = harness/test/test_fault_plan.c
+harness_test_test_fault_plan_LDADD = librg_harness.a $(CMOCKA_LIBS)
 harness_test_test_figures_SOURCES = harness/test/test_figures.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_figures_LDADD = $(RG_HARNESS_TEST_LDADD)
