@@ -348,7 +348,7 @@ static int read_entry(struct reader *reader, struct rg_fault *fault)
         next_word(reader);
         status = read_link_fault(reader, fault);
     } else {
-        return refuse_word(reader, fault->phase == RG_PHASE_ANY
+        return refuse_word(reader, fault->phase == RG_FAULT_IN_ANY
                                        ? "phase, rank or link"
                                        : "rank or link");
     }
@@ -471,7 +471,7 @@ static int is_due(const struct rg_fault *fault, int rank,
     if (fault->injected || fault->rank != rank ||
         fault->trigger != moment->trigger)
         return 0;
-    if (fault->phase != RG_PHASE_ANY && fault->phase != moment->phase)
+    if (fault->phase != RG_FAULT_IN_ANY && fault->phase != moment->phase)
         return 0;
     if (fault->trigger == RG_FAULT_AT_TIME)
         return fault->at <= moment->at;
@@ -535,7 +535,7 @@ static void put_trigger(struct writer *writer, const struct rg_fault *fault)
         put(writer, "%llu", (unsigned long long)fault->at);
     if (fault->trigger == RG_FAULT_AT_REPLAY)
         put(writer, " of graph %s", fault->graph);
-    if (fault->phase != RG_PHASE_ANY)
+    if (fault->phase != RG_FAULT_IN_ANY)
         put(writer, " phase %s", phases[fault->phase]);
 }
 

@@ -35,16 +35,16 @@ enum rg_fault_trigger {
 
 /* Where, in an invocation or in a recovery. */
 enum rg_fault_phase {
-    RG_PHASE_ANY = 0,
-    RG_PHASE_START,
-    RG_PHASE_MID,
-    RG_PHASE_COMPLETE,
-    RG_PHASE_PARKED,
-    RG_PHASE_QUIESCE,
-    RG_PHASE_APPLY,
-    RG_PHASE_IDLE,
-    RG_PHASE_BOOTSTRAP,
-    RG_PHASE_COUNT
+    RG_FAULT_IN_ANY = 0,
+    RG_FAULT_IN_START,
+    RG_FAULT_IN_MID,
+    RG_FAULT_IN_COMPLETE,
+    RG_FAULT_IN_PARKED,
+    RG_FAULT_IN_QUIESCE,
+    RG_FAULT_IN_APPLY,
+    RG_FAULT_IN_IDLE,
+    RG_FAULT_IN_BOOTSTRAP,
+    RG_FAULT_IN_COUNT
 };
 
 enum rg_fault_action {

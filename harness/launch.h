@@ -17,7 +17,8 @@
 enum rg_launch_kind {
     RG_LAUNCH_AUTO = 0, /* mpi under a launcher, else local */
     RG_LAUNCH_MPI,
-    RG_LAUNCH_LOCAL
+    RG_LAUNCH_LOCAL,
+    RG_LAUNCH_WORKER /* never asked for: see worker.h */
 };
 
 /* What the options --launch and --ranks say. */

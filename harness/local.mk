@@ -3,17 +3,23 @@ librg_harness_a_SOURCES = \
 	harness/buffers.c harness/buffers.h \
 	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
 	harness/fault_plan.c harness/fault_plan.h \
+	harness/hub.c harness/hub.h \
 	harness/launch.c harness/launch.h \
 	harness/launch_local.c harness/launch_mpi.c \
 	harness/measure.c harness/measure.h \
 	harness/options.c harness/options.h \
 	harness/peer.c harness/peer.h harness/peer_mpi.c \
+	harness/process.c harness/process.h \
 	harness/report.c harness/report.h \
 	harness/session.c harness/session.h \
 	harness/stats.c harness/stats.h \
+	harness/supervision.h \
+	harness/supervisor.c harness/supervisor.h \
 	harness/topo.c harness/topo.h \
 	harness/verdict.c harness/verdict.h \
-	harness/watchdog.c harness/watchdog.h
+	harness/watchdog.c harness/watchdog.h \
+	harness/wire.c harness/wire.h \
+	harness/worker.c harness/worker.h
 RG_MPI_OBJECTS += harness/launch_mpi.o harness/peer_mpi.o
 
 if HAVE_NCCL
@@ -38,7 +44,8 @@ harness/datagen_dev.cu.o: harness/datagen_dev.c
 rg_unit_tests += \
 	harness/test/test_datagen harness/test/test_fault_plan \
 	harness/test/test_figures \
-	harness/test/test_measure harness/test/test_options
+	harness/test/test_measure harness/test/test_options \
+	harness/test/test_supervisor
 RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
 	$(CUDA_LIBS) $(HWLOC_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm -lpthread
 # Stands in for the runtime in whatever a test does not bring itself.
@@ -58,3 +65,8 @@ harness_test_test_measure_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_options_SOURCES = harness/test/test_options.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_options_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_supervisor_SOURCES = harness/test/test_supervisor.c \
+	$(RG_FAKE_RUNTIME)
+harness_test_test_supervisor_LDADD = $(RG_HARNESS_TEST_LDADD)
+TESTS += harness/test/supervise.t
+EXTRA_DIST += harness/test/supervise.t

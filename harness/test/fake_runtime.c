@@ -177,7 +177,7 @@ int rg_comm_destroy(struct rg_comm *comm)
     return RG_OK;
 }
 
-int rg_comm_view(const struct rg_comm *comm, struct rg_view_info *info_out)
+int rg_comm_view(struct rg_comm *comm, struct rg_view_info *info_out)
 {
     *info_out = (struct rg_view_info){.epoch = 1,
                                       .rank = comm->context->config.rank,

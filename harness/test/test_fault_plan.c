@@ -41,7 +41,7 @@ static void reads_entries(void **state)
     fault = rg_fault_plan_entry(plan, 0);
     assert_int_equal(fault->trigger, RG_FAULT_AT_SEQ);
     assert_int_equal(fault->at, 100);
-    assert_int_equal(fault->phase, RG_PHASE_MID);
+    assert_int_equal(fault->phase, RG_FAULT_IN_MID);
     assert_int_equal(fault->rank, 2);
     assert_int_equal(fault->to, -1);
     assert_int_equal(fault->action, RG_FAULT_KILL);
@@ -50,9 +50,9 @@ static void reads_entries(void **state)
     assert_int_equal(fault->duration_ns, 3000000000);
     fault = rg_fault_plan_entry(plan, 2);
     assert_int_equal(fault->trigger, RG_FAULT_AT_VIEW);
-    assert_int_equal(fault->phase, RG_PHASE_QUIESCE);
+    assert_int_equal(fault->phase, RG_FAULT_IN_QUIESCE);
     fault = rg_fault_plan_entry(plan, 3);
-    assert_int_equal(fault->phase, RG_PHASE_ANY);
+    assert_int_equal(fault->phase, RG_FAULT_IN_ANY);
     assert_int_equal(fault->rank, 0);
     assert_int_equal(fault->to, 3);
     assert_int_equal(fault->action, RG_FAULT_DROP);
@@ -205,30 +205,30 @@ static void finds_what_is_due(void **state)
     struct rg_fault_plan *plan = create(example);
 
     (void)state;
-    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_PHASE_MID, NULL), 0);
-    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_PHASE_START, NULL),
+    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_MID, NULL), 0);
+    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_START, NULL),
                      -1);
-    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 101, RG_PHASE_MID, NULL),
+    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 101, RG_FAULT_IN_MID, NULL),
                      -1);
-    assert_int_equal(due(plan, 1, RG_FAULT_AT_SEQ, 100, RG_PHASE_MID, NULL),
+    assert_int_equal(due(plan, 1, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_MID, NULL),
                      -1);
-    assert_int_equal(due(plan, 2, RG_FAULT_AT_VIEW, 100, RG_PHASE_MID, NULL),
+    assert_int_equal(due(plan, 2, RG_FAULT_AT_VIEW, 100, RG_FAULT_IN_MID, NULL),
                      -1);
     /* no phase given: any */
-    assert_int_equal(due(plan, 0, RG_FAULT_AT_SEQ, 50, RG_PHASE_APPLY, NULL),
+    assert_int_equal(due(plan, 0, RG_FAULT_AT_SEQ, 50, RG_FAULT_IN_APPLY, NULL),
                      3);
     rg_fault_plan_count(plan, 3);
-    assert_int_equal(due(plan, 0, RG_FAULT_AT_SEQ, 50, RG_PHASE_APPLY, NULL),
+    assert_int_equal(due(plan, 0, RG_FAULT_AT_SEQ, 50, RG_FAULT_IN_APPLY, NULL),
                      4);
-    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_PHASE_MID, "A"), 5);
-    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_PHASE_MID, "B"),
+    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, "A"), 5);
+    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, "B"),
                      -1);
-    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_PHASE_MID, NULL),
+    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, NULL),
                      -1);
     assert_int_equal(
-        due(plan, 2, RG_FAULT_AT_TIME, 1499999999, RG_PHASE_IDLE, NULL), -1);
+        due(plan, 2, RG_FAULT_AT_TIME, 1499999999, RG_FAULT_IN_IDLE, NULL), -1);
     assert_int_equal(
-        due(plan, 2, RG_FAULT_AT_TIME, 1500000001, RG_PHASE_IDLE, NULL), 6);
+        due(plan, 2, RG_FAULT_AT_TIME, 1500000001, RG_FAULT_IN_IDLE, NULL), 6);
     rg_fault_plan_destroy(plan);
 }
 
