@@ -47,10 +47,10 @@ int rg_exit_of_status(int status)
     case RG_EBACKEND:
         return RG_EXIT_USAGE;
     case RG_ETIMEDOUT:
+    case RG_EISOLATED: /* the others have waited for this rank in vain */
         return RG_EXIT_TIMEOUT;
     case RG_EABORTED:
     case RG_EUNAVAILABLE:
-    case RG_EISOLATED:
     case RG_EFAILED:
     case RG_ECLOSED:
         return RG_EXIT_RECOVERY;

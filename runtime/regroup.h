@@ -62,6 +62,28 @@ struct rg_bootstrap {
     int (*allgather)(void *arg, const void *in, void *out, size_t bytes);
 };
 
+/* How far a view change has come at this rank. */
+enum rg_phase {
+    RG_PHASE_STALLED = 0, /* a device wait ran into its deadline: reported */
+    RG_PHASE_PREPARE,     /* the change has reached this rank */
+    RG_PHASE_HELD,        /* nothing is in flight, the next workspace clean */
+    RG_PHASE_VIEW,        /* the new view is known, provisionally */
+    RG_PHASE_ACTIVATE,    /* it is decided */
+    RG_PHASE_OPEN,        /* routes and plan are in force: launches run */
+    RG_PHASE_CLOSED,      /* out of the group */
+    RG_PHASE_COUNT
+};
+const char *rg_phase_name(enum rg_phase phase);
+
+/*
+ * Called by a communicator's own thread as each phase is reached, and before
+ * the next one begins. Must not call the communicator.
+ */
+struct rg_probe {
+    void (*reached)(void *arg, enum rg_phase phase, uint64_t epoch);
+    void *arg;
+};
+
 /* Zero-initialise, then set what differs from the default (0 or null). */
 struct rg_context_config {
     int rank; /* world rank, 0 .. size-1 */
@@ -77,6 +99,16 @@ struct rg_context_config {
     int emu_max_teams;         /* teams a launch on emu; 0: by cores */
     const char *algo_override; /* "all_reduce=ring;..."; null: RG_ALGO */
     uint64_t first_seq;        /* seq of the first invocation; 0: 1 */
+    struct rg_probe probe;
+    /*
+     * For a process started into a running job, in the place of one that has
+     * ended: the ticket of any rank of it instead of the bootstrap, and which
+     * process of this rank it is (the first was 1). Its communicators, made in
+     * the order of all others', wait to be let in (rg_comm_admit).
+     */
+    const unsigned char *ticket;
+    size_t ticket_bytes;
+    uint32_t process;
 };
 
 /*
@@ -88,6 +120,21 @@ int rg_context_create(const struct rg_context_config *config,
                       struct rg_context **context_out);
 /* Accepts null. Every object made from the context must be gone. */
 void rg_context_destroy(struct rg_context *context);
+
+/*
+ * What a process needs to enter this job: all addresses and the job's secret,
+ * so keep it to yourself. Freed by the caller.
+ */
+int rg_context_ticket(struct rg_context *context, unsigned char **ticket_out,
+                      size_t *bytes_out);
+
+/*
+ * For fault plans. drop: as long as `on`, this rank sends nothing to that
+ * rank over the control plane. abandon: this rank's control plane ends
+ * without a word, as if its process had died; destroy is all that is left.
+ */
+int rg_context_drop_link(struct rg_context *context, int world_rank, int on);
+void rg_context_abandon(struct rg_context *context);
 
 /* What a header line or a JSON "env" object wants to know of the device. */
 struct rg_device_info {
@@ -187,7 +234,12 @@ struct rg_view_info {
     int capacity;
     enum rg_backend backend;
 };
-int rg_comm_view(const struct rg_comm *comm, struct rg_view_info *info_out);
+int rg_comm_view(struct rg_comm *comm, struct rg_view_info *info_out);
+/*
+ * The world rank in each slot that is active: world_rank[slot], -1 for the
+ * others; `capacity` entries.
+ */
+int rg_comm_members(struct rg_comm *comm, int *world_rank_out);
 
 /*
  * Puts selection rules in force for the whole group, e.g. "all_reduce=ring"
@@ -208,10 +260,13 @@ struct rg_run_info {
 int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out);
 
 /*
- * RG_OK, or why the communicator's device side stopped: RG_ETIMEDOUT,
- * RG_EABORTED, RG_EFAILED, RG_EUNAVAILABLE. Cheap: reads mapped memory.
+ * RG_OK while every invocation so far has ended well here; else why the last
+ * one that did not was stopped: RG_ETIMEDOUT, RG_EABORTED, RG_EFAILED,
+ * RG_EUNAVAILABLE. Out of the group: RG_EISOLATED, RG_ECLOSED. Cheap: reads
+ * mapped memory. `clear` takes note of what has failed so far.
  */
 int rg_comm_error(struct rg_comm *comm);
+void rg_comm_clear_error(struct rg_comm *comm);
 
 /*
  * Host-side exchange over the control plane: `bytes` (at most 64 KiB, the same
@@ -226,6 +281,96 @@ int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,
  * signals, and whom it waits for; text of several lines, always terminated.
  */
 int rg_comm_describe(struct rg_comm *comm, char *text, size_t bytes);
+
+/* ---- outcomes ----------------------------------------------------------- */
+
+/*
+ * A launch says nothing about its outcome. When a member fails, the others
+ * agree on which invocations all of them have completed (committed) and which
+ * they have not (aborted: the output is undefined, an input out of place
+ * intact), and go on in a new view. A seq belongs to one epoch, and its
+ * outcome, once committed or aborted, is the same at every surviving member.
+ */
+enum rg_outcome_state {
+    RG_OUTCOME_PENDING = 0,
+    RG_OUTCOME_COMPLETED, /* here; may still be aborted for the group */
+    RG_OUTCOME_COMMITTED, /* at every member */
+    RG_OUTCOME_ABORTED
+};
+const char *rg_outcome_name(enum rg_outcome_state state);
+
+enum { RG_SLOTS_MAX = 4096 };
+
+struct rg_outcome {
+    enum rg_outcome_state state;
+    uint64_t epoch; /* the seq's */
+    int nparticipants;
+    /* Slots active in that epoch, a bitmap. */
+    uint64_t participants[RG_SLOTS_MAX / 64];
+};
+
+/*
+ * The seq of the invocation launched or replayed last; before the first, the
+ * one before. A member that joins later counts on from where the group is.
+ */
+int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out);
+/*
+ * RG_EINVAL: seq has not been launched here. RG_EUNAVAILABLE: it was decided
+ * while this rank was not a member.
+ */
+int rg_comm_outcome(struct rg_comm *comm, uint64_t seq,
+                    struct rg_outcome *outcome_out);
+/*
+ * One outcome for a whole step, first to last: aborted if any is (with the
+ * epoch and participants of the first such), else pending, completed,
+ * committed, whatever is least.
+ */
+int rg_comm_outcome_range(struct rg_comm *comm, uint64_t first, uint64_t last,
+                          struct rg_outcome *outcome_out);
+/*
+ * Waits until seq is committed or aborted. RG_EISOLATED or RG_ECLOSED: out of
+ * the group before that was known. RG_ETIMEDOUT: nothing for RG_BOOTSTRAP_MS.
+ */
+int rg_comm_wait(struct rg_comm *comm, uint64_t seq,
+                 struct rg_outcome *outcome_out);
+
+/* ---- membership --------------------------------------------------------- */
+
+/*
+ * Planned changes are collective over the active members, at a point where
+ * nothing is in flight, and abort nothing. Those who are out learn it from
+ * rg_comm_error(), a notice, or any call's status.
+ */
+
+/* Lets in all that wait; where nobody does, nothing but the epoch changes. */
+int rg_comm_admit(struct rg_comm *comm);
+/*
+ * The members in these slots (the same list everywhere) leave the group in
+ * order; with none of them active nothing but the epoch changes.
+ */
+int rg_comm_leave(struct rg_comm *comm, const int *slots, int count);
+/*
+ * At a rank that is out: asks to be let in as a new incarnation, and waits for
+ * it, at most `timeout_ms` (RG_ETIMEDOUT). Its graphs go on working.
+ */
+int rg_comm_rejoin(struct rg_comm *comm, int timeout_ms);
+
+enum rg_notice_kind {
+    RG_NOTICE_VIEW = 1, /* `epoch` is in force */
+    RG_NOTICE_WAITING,  /* `slots` wait to be let in */
+    RG_NOTICE_FAILED,   /* `slots` have failed and are members (RG_MODE) */
+    RG_NOTICE_CLOSED    /* out of the group, `status` says why */
+};
+
+struct rg_notice {
+    enum rg_notice_kind kind;
+    uint64_t epoch;
+    int status;
+    uint64_t slots[RG_SLOTS_MAX / 64]; /* a bitmap */
+};
+/* The next in a queue; RG_EPENDING after timeout_ms without one. */
+int rg_comm_next_notice(struct rg_comm *comm, int timeout_ms,
+                        struct rg_notice *notice_out);
 
 /* ---- collectives -------------------------------------------------------- */
 

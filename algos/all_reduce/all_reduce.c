@@ -97,12 +97,13 @@ RG_FN void all_reduce_entry(const struct rg_launch *launch,
         all_reduce_packets_ahead(team, launch->send, launch->count);
     const struct rg_open open = rg_open(launch, team);
     const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
-    struct rg_call call = rg_call_of(launch, team, &open);
+    struct rg_call call;
     uint64_t run = 0;
     int failed = 0;
 
     if (!open.joined)
         return;
+    call = rg_call_of(launch, team, &open);
     if (!open.granted)
         failed = rg_fail(&call, RG_EABORTED, -1);
     else if ((int64_t)(call.seq - hot->first_seq) >= 0)

@@ -450,6 +450,19 @@ int rg_driver_fenced(struct rg_driver *driver, uint32_t group)
     return ask_known(driver, rg_message_create(RG_MSG_FENCED, group));
 }
 
+void rg_driver_committed(struct rg_driver *driver, uint32_t group,
+                         uint64_t epoch, uint64_t *seq_out)
+{
+    const struct rg_view *view;
+
+    pthread_mutex_lock(&driver->lock);
+    view = rg_agent_view(driver->agent, group);
+    *seq_out = view && view->epoch == epoch
+                   ? rg_agent_committed(driver->agent, group)
+                   : 0;
+    pthread_mutex_unlock(&driver->lock);
+}
+
 /* RG_EPENDING: neither committed nor decided against. */
 static int committed_status(const struct rg_driver *driver, uint32_t group,
                             uint64_t epoch, uint64_t seq)

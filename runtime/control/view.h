@@ -69,6 +69,9 @@ struct rg_member_info {
     uint32_t cores;        /* host cores or multiprocessors */
     uint64_t region_bytes; /* must be the same at every member */
     uint64_t layout_hash;  /* of the algorithm table and workspace layout */
+    /* Where its region is, as others on its host may map it. */
+    uint64_t region_process;
+    uint64_t region_base;
     char host_id[RG_HOST_ID_BYTES];
     char device_uuid[RG_UUID_BYTES];
 };

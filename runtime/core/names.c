@@ -94,6 +94,27 @@ const char *rg_route_name(enum rg_route_kind route)
     return name_at(names, RG_ROUTE_COUNT, (int)route);
 }
 
+const char *rg_phase_name(enum rg_phase phase)
+{
+    static const char *const names[RG_PHASE_COUNT] = {
+        [RG_PHASE_STALLED] = "stalled",   [RG_PHASE_PREPARE] = "prepare",
+        [RG_PHASE_HELD] = "held",         [RG_PHASE_VIEW] = "view",
+        [RG_PHASE_ACTIVATE] = "activate", [RG_PHASE_OPEN] = "open",
+        [RG_PHASE_CLOSED] = "closed"};
+
+    return name_at(names, RG_PHASE_COUNT, (int)phase);
+}
+
+const char *rg_outcome_name(enum rg_outcome_state state)
+{
+    static const char *const names[] = {[RG_OUTCOME_PENDING] = "pending",
+                                        [RG_OUTCOME_COMPLETED] = "completed",
+                                        [RG_OUTCOME_COMMITTED] = "committed",
+                                        [RG_OUTCOME_ABORTED] = "aborted"};
+
+    return name_at(names, RG_OUTCOME_ABORTED + 1, (int)state);
+}
+
 int rg_dtype_parse(const char *name, enum rg_dtype *dtype_out)
 {
     int index = index_of(dtype_names, RG_DTYPE_COUNT, name);

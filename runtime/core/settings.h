@@ -25,7 +25,8 @@
     X(bootstrap_ms, "RG_BOOTSTRAP_MS", 60000, "ms",                            \
       "start: all ranks connected and the first view active")                  \
     X(park_ms, "RG_PARK_MS", 30000, "ms",                                      \
-      "a parked team waits for its new plan; then the rank is isolated")       \
+      "who finds the group changing waits for the new plan; then the rank is " \
+      "isolated")                                                              \
     X(gate_us, "RG_GATE_US", 20, "us",                                         \
       "a device wait looks at the abort word once per gate")                   \
     X(region_bytes, "RG_REGION_BYTES", 0, "bytes",                             \

@@ -44,6 +44,28 @@ struct rg_waiter {
         0, 0, 0                                                                \
     }
 
+/* Adds the time since the last look to what has been waited. */
+RG_FN void rg_waiter_look(const struct rg_team *team, struct rg_waiter *waiter)
+{
+    const uint64_t now = rg_team_now_ns(team);
+    const uint64_t gap = waiter->looked ? now - waiter->looked : 0;
+
+    waiter->looked = now;
+    waiter->waited += gap < RG_GAP_NS ? gap : RG_GAP_NS;
+}
+
+/* Called after a failed poll of a wait that is not in a hurry: ns so far. */
+RG_FN uint64_t rg_waiter_pause(const struct rg_team *team,
+                               struct rg_waiter *waiter)
+{
+#if !RG_ON_CUDA
+    team->emu->relax(waiter->polls, team->emu->crowded);
+#endif
+    waiter->polls++;
+    rg_waiter_look(team, waiter);
+    return waiter->waited;
+}
+
 /* Records why this team cannot go on; peer -1: nobody in particular. */
 RG_FN_COLD void rg_latch_failure(struct rg_comm_dev *dev, int status, int peer,
                                  uint64_t step)
@@ -58,13 +80,11 @@ RG_FN_COLD void rg_latch_failure(struct rg_comm_dev *dev, int status, int peer,
 RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
 {
     const struct rg_comm_dev *dev = call->dev;
-    const uint64_t now = rg_team_now_ns(&call->team);
-    const uint64_t gap = waiter->looked ? now - waiter->looked : 0;
 
-    if (waiter->looked && gap < dev->gate_ns)
+    if (waiter->looked &&
+        rg_team_now_ns(&call->team) - waiter->looked < dev->gate_ns)
         return RG_OK;
-    waiter->looked = now;
-    waiter->waited += gap < RG_GAP_NS ? gap : RG_GAP_NS;
+    rg_waiter_look(&call->team, waiter);
     if (waiter->waited < dev->gate_ns)
         return RG_OK;
     if (rg_load_relaxed(&dev->latch.reasons))

@@ -89,7 +89,25 @@ RG_FN void rg_team_copy(const struct rg_team *team, void *dst, const void *src,
     rg_copy_bytes(team, to + done, from + done, bytes - done);
 }
 
+/* Zeroes `bytes`, a multiple of 16, at a 16-byte aligned address. */
+RG_FN void rg_team_zero(const struct rg_team *team, void *dst, uint64_t bytes)
+{
+    const struct rg_vec zero = {0, 0};
+
+    for (uint64_t i = (uint64_t)team->thread; i < bytes / sizeof zero;
+         i += (uint64_t)team->threads)
+        rg_vec_store((uint8_t *)dst + i * sizeof zero, zero);
+}
+
 #else
+
+RG_FN void rg_team_zero(const struct rg_team *team, void *dst, uint64_t bytes)
+{
+    uint64_t begin, end;
+
+    rg_share(bytes, team->thread, team->threads, &begin, &end);
+    __builtin_memset((uint8_t *)dst + begin, 0, end - begin);
+}
 
 RG_FN void rg_team_copy(const struct rg_team *team, void *dst, const void *src,
                         uint64_t bytes)

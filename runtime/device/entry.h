@@ -6,7 +6,8 @@
  *   run      the algorithm, over this team's channels
  *   close    the last team to arrive is alone: it advances `completed`, or,
  *            if any team latched a failure, it is at the safe point: it
- *            writes the mailbox and leaves the control word HELD
+ *            holds the control word, writes the mailbox and, as a rule, keeps
+ *            the word (keeper.h) until a new plan is in force
  *
  * A seq below the plan's first_seq was aborted for the group before it was
  * launched here: it ends at once and touches no peer.
@@ -15,6 +16,7 @@
 #define RG_DEVICE_ENTRY_H
 
 #include "runtime/device/call.h"
+#include "runtime/device/keeper.h"
 
 /* What a claim found. `word` is the control word before this claim's add. */
 struct rg_claim {
@@ -24,18 +26,17 @@ struct rg_claim {
 };
 
 /* Waits, bounded, until the control word is open or rewritten. One thread. */
-RG_FN_COLD int rg_claim_park(struct rg_comm_dev *dev, struct rg_team *team)
+RG_FN_COLD int rg_claim_park(struct rg_comm_dev *dev,
+                             const struct rg_team *team)
 {
-    uint64_t started = rg_team_now_ns(team), polls = 0;
+    struct rg_waiter waiter = RG_WAITER_INIT;
 
-    while (rg_load_acquire(&dev->hot.control) & RG_CONTROL_HELD) {
-        if (rg_team_now_ns(team) - started > dev->park_ns)
+    while (rg_load_acquire(&dev->hot.control) & RG_CONTROL_HELD)
+        if (rg_waiter_pause(team, &waiter) > rg_load_acquire(&dev->park_ns)) {
+            if (rg_load_relaxed(&dev->park_ns))
+                rg_store_release(&dev->mailbox->expired, 1);
             return RG_EUNAVAILABLE;
-#if !RG_ON_CUDA
-        team->emu->relax(polls, team->emu->crowded);
-#endif
-        polls++;
-    }
+        }
     return RG_OK;
 }
 
@@ -48,7 +49,7 @@ RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
 
     *parked_out = 0;
     for (;;) {
-        claim.word = rg_add_relaxed_dev(&dev->hot.control, add);
+        claim.word = rg_add_claim_dev(&dev->hot.control, add);
         if (!(claim.word & RG_CONTROL_HELD)) {
             claim.granted = claim.joined = 1;
             return claim;
@@ -58,8 +59,11 @@ RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
             return claim;
         }
         *parked_out = 1;
-        if (rg_claim_park(dev, team))
+        if (rg_claim_park(dev, team)) {
+            /* The word is not opened before this launch has ended. */
+            rg_add_relaxed_dev(&dev->hot.control, -add);
             return claim;
+        }
     }
 }
 
@@ -114,8 +118,20 @@ RG_FN uint64_t rg_hot_word(const struct rg_comm_dev *dev)
 }
 
 /*
+ * Whether a line, fetched while the claim was under way, may be older than
+ * what the claim found. Whoever opens the word has all of the line performed
+ * before the word can change, so a line that shows the word as it was claimed
+ * is as new as the claim.
+ */
+RG_FN int rg_hot_is_old(uint64_t control, const struct rg_claim *claim)
+{
+    return claim->granted &&
+           ((control ^ claim->word) & (RG_CONTROL_HELD | RG_CONTROL_PLAN)) != 0;
+}
+
+/*
  * The claim and the whole hot line in one wave: the first warp loads the line
- * while its first thread claims. After a park the line is fetched again.
+ * while its first thread claims. An old line is fetched again.
  */
 RG_FN struct rg_open rg_open(const struct rg_launch *launch,
                              struct rg_team *team)
@@ -125,15 +141,20 @@ RG_FN struct rg_open rg_open(const struct rg_launch *launch,
 
     if (threadIdx.x < RG_HOT_WORDS) {
         uint64_t word = rg_hot_word(launch->comm);
-        int parked = 0;
+        int again = 0;
 
         if (threadIdx.x == 0) {
             const struct rg_claim claim =
-                rg_claim_word(launch->comm, team, &parked);
+                rg_claim_word(launch->comm, team, &again);
             bits = rg_open_bits(&claim);
+            again |= rg_hot_is_old(word, &claim);
+            if (again)
+                rg_load_acquire(&launch->comm->hot.control);
         }
-        if (__shfl_sync(0xffffffffu, parked, 0))
+        if (__shfl_sync(0xffffffffu, again, 0)) {
+            __syncwarp();
             word = rg_hot_word(launch->comm);
+        }
         line[threadIdx.x] = word;
     }
     __syncthreads();
@@ -188,7 +209,7 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
     call.rule = 0;
     call.workspace = 0;
     call.seq = open->hot->completed + 1;
-    call.packet_cursor = open->hot->packet_cursor;
+    call.packet_cursor = open->hot->plan[open->plan].packet_cursor;
     call.send = (const uint8_t *)launch->send;
     call.recv = (uint8_t *)launch->recv;
     call.count = launch->count;
@@ -197,9 +218,9 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
     return call;
 }
 
-/* The safe point: alone, after every team of the launch has stopped. */
-RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t seq,
-                                uint64_t epoch)
+/* Reports the latch, and clears it for the next invocation. Alone. */
+RG_FN void rg_close_report(struct rg_comm_dev *dev, uint64_t seq,
+                           uint64_t epoch)
 {
     struct rg_mailbox *mailbox = dev->mailbox;
     const uint64_t generation = rg_load_relaxed(&mailbox->failure) + 1;
@@ -208,12 +229,38 @@ RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t seq,
     rg_store_relaxed(&mailbox->epoch, epoch);
     rg_store_relaxed(&mailbox->reasons, rg_load_relaxed(&dev->latch.reasons));
     rg_store_relaxed(&mailbox->step, rg_load_relaxed(&dev->latch.step));
-    for (int i = 0; i < RG_MAX_SLOTS / 64; i++)
+    rg_store_relaxed(&dev->latch.reasons, 0);
+    for (int i = 0; i < RG_MAX_SLOTS / 64; i++) {
         rg_store_relaxed(&mailbox->peers[i],
                          rg_load_relaxed(&dev->latch.peers[i]));
-    rg_or_relaxed_dev(&dev->hot.control, RG_CONTROL_HELD);
+        rg_store_relaxed(&dev->latch.peers[i], 0);
+    }
     /* Pairs with the host's acquire load of the failure generation. */
     rg_store_release(&mailbox->failure, generation);
+}
+
+/* Turns a launch's arrivals into its seq; alone, and last of all teams. */
+RG_FN void rg_close_arrivals(struct rg_comm_dev *dev, uint64_t teams)
+{
+    const uint64_t word = rg_add_relaxed_dev(
+        &dev->hot.control, (1ull << RG_CONTROL_SEQ_SHIFT) - teams);
+
+    /* Held meanwhile: nobody is in flight any more. */
+    if (word & RG_CONTROL_INFLIGHT)
+        rg_add_acq_rel_dev(&dev->hot.control, -RG_CONTROL_INFLIGHT);
+}
+
+/* The safe point: one thread, after every team of the launch has stopped. */
+RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t teams,
+                                uint64_t seq, uint64_t epoch)
+{
+    rg_store_relaxed(&dev->frozen, seq);
+    rg_or_acq_rel_dev(&dev->hot.control, RG_CONTROL_HELD);
+    if (teams > 1)
+        rg_close_arrivals(dev, teams);
+    /* Pairs with the acquire of a launch made to keep. */
+    rg_store_release(&dev->stopped, seq);
+    rg_close_report(dev, seq, epoch);
 }
 
 /*
@@ -235,12 +282,13 @@ RG_FN void rg_close_done(const struct rg_call *call, const struct rg_open *open,
                          uint64_t run)
 {
     struct rg_comm_dev *dev = call->dev;
-    const uint64_t cursor = open->hot->packet_cursor;
+    const uint64_t cursor = open->hot->plan[open->plan].packet_cursor;
 
     if (call->packet_cursor != cursor) {
         if (rg_packet_tag_wraps(cursor))
             rg_close_packets(&open->hot->plan[open->plan], cursor);
-        rg_store_relaxed(&dev->hot.packet_cursor, call->packet_cursor);
+        rg_store_relaxed(&dev->hot.plan[open->plan].packet_cursor,
+                         call->packet_cursor);
     }
     if (run)
         rg_store_relaxed(&dev->hot.run, run);
@@ -263,34 +311,50 @@ RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
                          : rg_add_arrival_dev(&dev->arrived, one));
 }
 
+/* One thread of a joined team: 1 when the launch ended at the safe point. */
+RG_FN int rg_close_team(struct rg_call *call, const struct rg_open *open,
+                        int failed, uint64_t run)
+{
+    struct rg_comm_dev *dev = call->dev;
+    const uint64_t teams = (uint64_t)call->team.count;
+    uint64_t failures = failed != 0;
+
+    if (teams > 1) {
+        const uint64_t arrived = rg_close_arrive(dev, failed);
+
+        if ((uint32_t)arrived != teams)
+            return 0;
+        failures = arrived >> RG_ARRIVED_FAILED_SHIFT;
+        /* Pairs with the release of each team that failed; the store below
+         * would break the sequence. */
+        if (failures)
+            rg_add_acq_rel_dev(&dev->arrived, 0);
+        rg_store_relaxed(&dev->arrived, 0);
+    }
+    if (failures) {
+        rg_close_failed(dev, teams, call->seq, call->plan->epoch);
+        return 1;
+    }
+    rg_close_done(call, open, run);
+    if (teams > 1)
+        rg_close_arrivals(dev, teams);
+    return 0;
+}
+
 /* Every thread of a joined team; `failed` may differ among them. */
 RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
                     int failed, uint64_t run)
 {
-    struct rg_comm_dev *dev = call->dev;
-    const uint64_t teams = (uint64_t)call->team.count;
-    uint64_t arrived = rg_team_any(&call->team, failed | call->refused);
+    int stopped = rg_team_any(&call->team, failed | call->refused);
 
-    if (call->team.thread != 0)
-        return;
-    if (teams > 1) {
-        arrived = rg_close_arrive(dev, arrived != 0);
-        if ((uint32_t)arrived != teams)
-            return;
-        arrived >>= RG_ARRIVED_FAILED_SHIFT;
-        /* Pairs with the release of each team that failed; the store below
-         * would break the sequence. */
-        if (arrived)
-            rg_add_acq_rel_dev(&dev->arrived, 0);
-        rg_store_relaxed(&dev->arrived, 0);
-    }
-    if (arrived)
-        rg_close_failed(dev, call->seq, call->plan->epoch);
-    else
-        rg_close_done(call, open, run);
-    if (teams > 1)
-        rg_add_relaxed_dev(&dev->hot.control,
-                           (1ull << RG_CONTROL_SEQ_SHIFT) - teams);
+    /* A team of several knows after a barrier what its one thread has found;
+     * where the launch is one team, it is what all know already. */
+    if (call->team.thread == 0)
+        stopped = rg_close_team(call, open, stopped, run);
+    if (call->team.count > 1)
+        stopped = rg_team_any(&call->team, call->team.thread == 0 && stopped);
+    if (stopped && call->dev->parks)
+        rg_keep(call->dev, &call->team);
 }
 
 #endif

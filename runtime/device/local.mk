@@ -4,6 +4,9 @@ noinst_HEADERS += \
 	runtime/device/dev.h \
 	runtime/device/elem.h \
 	runtime/device/entry.h \
+	runtime/device/help.h \
+	runtime/device/keeper.h \
+	runtime/device/mailbox.h \
 	runtime/device/num.h \
 	runtime/device/packet.h \
 	runtime/device/plan.h \
@@ -27,6 +30,11 @@ rg_unit_tests += runtime/device/test/test_entry
 runtime_device_test_test_entry_SOURCES = \
 	runtime/device/test/test_entry.c runtime/device/test/fake.h
 runtime_device_test_test_entry_LDADD = $(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/device/test/test_keeper
+runtime_device_test_test_keeper_SOURCES = \
+	runtime/device/test/test_keeper.c runtime/device/test/fake.h
+runtime_device_test_test_keeper_LDADD = $(CMOCKA_LIBS)
 
 rg_unit_tests += runtime/device/test/test_transfer
 runtime_device_test_test_transfer_SOURCES = \

@@ -50,6 +50,7 @@ struct rg_hot_plan {
     uint32_t packet_half;      /* bytes between the two cursor parities */
     uint16_t rank;
     uint16_t nranks;
+    uint64_t packet_cursor; /* invocations that used packets, this epoch */
     /* By rank: where the peer keeps the slot this rank writes (own: null). */
     uint8_t *inbox[RG_HOT_PEERS];
 };
@@ -60,9 +61,9 @@ struct rg_hot_plan {
  */
 struct rg_hot_line {
     uint64_t control;
-    uint64_t completed;     /* seq of the last invocation that ended here */
-    uint64_t packet_cursor; /* invocations that used packets, this epoch */
-    uint64_t run;           /* what ran last: RG_RUN_* */
+    uint64_t completed; /* seq of the last invocation that ended here */
+    uint64_t run;       /* what ran last: RG_RUN_* */
+    uint64_t unused;
     struct rg_hot_plan plan[2];
 };
 
@@ -103,17 +104,6 @@ struct rg_plan {
     struct rg_route routes[]; /* by dense rank */
 };
 
-/* Why a communicator's device side stopped; lives in mapped host memory. */
-struct rg_mailbox {
-    uint64_t failure; /* generation: written last, with release */
-    uint64_t ready;   /* generation answered by the host */
-    uint64_t seq;
-    uint64_t epoch;
-    uint64_t reasons; /* as in the latch */
-    uint64_t step;
-    uint64_t peers[RG_MAX_SLOTS / 64]; /* ranks waited for, as a bitmap */
-};
-
 /* Why an invocation failed, and all peers its teams waited for. */
 struct rg_latch {
     uint64_t reasons; /* bit -status for each status met; 0: no failure */
@@ -121,19 +111,27 @@ struct rg_latch {
     uint64_t peers[RG_MAX_SLOTS / 64];
 };
 
+struct rg_mailbox; /* mailbox.h */
+struct rg_orders;
+
 /* Device-side state of one communicator on one rank, at a stable address. */
 struct rg_comm_dev {
     struct rg_hot_line hot;
     uint64_t arrived __attribute__((aligned(RG_LINE))); /* closing counter */
     uint64_t unused[15];
     struct rg_latch latch;
+    uint64_t frozen;      /* claimed seq when HELD was set last */
+    uint64_t stopped;     /* the last seq that ended at the safe point */
     uint64_t deadline_ns; /* budget of one wait */
     uint64_t gate_ns;     /* between two looks at abort word and latch */
-    uint64_t park_ns;     /* budget of a wait for a plan */
+    uint64_t park_ns;     /* budget of a launch that finds the word held */
+    uint64_t keep_ns;     /* budget of the keeper's wait for an order */
+    uint64_t parks;       /* 1: who stops at the safe point keeps the word */
     uint8_t *region;      /* this rank's region */
     uint64_t region_bytes;
     const uint64_t *abort_epoch; /* mapped: highest epoch to abort */
-    struct rg_mailbox *mailbox;  /* mapped */
+    struct rg_mailbox *mailbox;  /* mapped, as the orders */
+    const struct rg_orders *orders;
     struct rg_plan *plan[2];
 };
 

@@ -84,10 +84,37 @@ RG_FN uint64_t rg_add_arrival_dev(uint64_t *word, uint64_t value)
     return rg_add_relaxed_dev(word, value);
 }
 
+/* A claim; that it found the word open orders what follows (rg_open). */
+RG_FN uint64_t rg_add_claim_dev(uint64_t *word, uint64_t value)
+{
+    return rg_add_relaxed_dev(word, value);
+}
+
 RG_FN uint64_t rg_add_acq_rel_dev(uint64_t *word, uint64_t value)
 {
     uint64_t old;
     asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(word), "l"(value)
+                 : "memory");
+    return old;
+}
+
+RG_FN uint64_t rg_cas_acq_rel_dev(uint64_t *word, uint64_t expected,
+                                  uint64_t desired)
+{
+    uint64_t old;
+    asm volatile("atom.cas.acq_rel.gpu.global.b64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(word), "l"(expected), "l"(desired)
+                 : "memory");
+    return old;
+}
+
+RG_FN uint64_t rg_or_acq_rel_dev(uint64_t *word, uint64_t value)
+{
+    uint64_t old;
+    asm volatile("atom.or.acq_rel.gpu.global.b64 %0, [%1], %2;"
                  : "=l"(old)
                  : "l"(word), "l"(value)
                  : "memory");
@@ -190,6 +217,25 @@ RG_FN uint64_t rg_add_acq_rel_dev(uint64_t *word, uint64_t value)
 RG_FN uint64_t rg_add_arrival_dev(uint64_t *word, uint64_t value)
 {
     return rg_add_acq_rel_dev(word, value);
+}
+
+/* Pairs with the release that opened the word. */
+RG_FN uint64_t rg_add_claim_dev(uint64_t *word, uint64_t value)
+{
+    return __atomic_fetch_add(word, value, __ATOMIC_ACQUIRE);
+}
+
+RG_FN uint64_t rg_cas_acq_rel_dev(uint64_t *word, uint64_t expected,
+                                  uint64_t desired)
+{
+    __atomic_compare_exchange_n(word, &expected, desired, 0, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+RG_FN uint64_t rg_or_acq_rel_dev(uint64_t *word, uint64_t value)
+{
+    return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
 }
 
 RG_FN uint64_t rg_or_relaxed_dev(uint64_t *word, uint64_t value)

@@ -1,29 +1,75 @@
 /*
  * Inside of a communicator: its objects at stable addresses, the view it runs
- * under, and how a view becomes routes and a plan.
+ * under, and how a view becomes a plan in force. Who decides when is
+ * runtime/recovery.
+ *
+ * Threads. The user's thread launches; it reads the fields under "launches"
+ * with relaxed loads. The recovery worker writes everything else, under `lock`
+ * where the user's calls look at it.
  */
 #ifndef RG_EXEC_COMM_H
 #define RG_EXEC_COMM_H
 
+#include <pthread.h>
+
+#include "runtime/device/mailbox.h"
 #include "runtime/exec/context.h"
 #include "runtime/exec/plan_slot.h"
 
-/* What teams and host share in mapped host memory. */
+/* What teams and host share in mapped host memory; a plan lies behind it. */
 struct rg_comm_mapped {
     uint64_t abort_epoch; /* the highest epoch to abort, never cleared */
     struct rg_mailbox mailbox __attribute__((aligned(RG_LINE)));
+    struct rg_orders orders __attribute__((aligned(RG_LINE)));
 };
+
+enum rg_way_state {
+    RG_WAY_UNKNOWN = 0,
+    RG_WAY_CHOSEN,
+    RG_WAY_MARKED, /* the own mark is on the peer's board */
+    RG_WAY_PROVED  /* and the peer's on the own */
+};
+
+/* The way to one slot's member (routes.h). */
+struct rg_way {
+    enum rg_way_state state;
+    struct rg_region_key key; /* of the region at its end */
+    struct rg_route route;
+};
+
+/* What is frozen while no plan is in force: the last seqs of their kind. */
+struct rg_held {
+    uint64_t claimed;   /* and ended */
+    uint64_t completed; /* here */
+};
+
+struct rg_helper;
+struct rg_recovery;
 
 struct rg_comm {
     struct rg_context *context;
     struct rg_comm *next; /* in the context's list */
     uint32_t group;
     struct rg_layout layout;
-    struct rg_view *view;    /* in force; owned */
-    struct rg_route *routes; /* [capacity], by dense rank; owned */
-    struct rg_plan *plan;    /* host copy of the one in force; owned */
+    struct rg_helper *helper;     /* hold.h; owned */
+    struct rg_recovery *recovery; /* runtime/recovery; owned */
+
+    /* Launches: written by the worker, read without a lock. */
+    uint64_t closed;  /* 0, or -status: out of the group */
+    uint64_t sharers; /* most ranks of the group on one device */
+    uint64_t backend; /* enum rg_backend */
+    uint64_t seq;     /* launched so far; the user's thread, and joining */
+
+    pthread_mutex_t lock;
+    struct rg_view *view; /* in force or being made so; owned, under lock */
+    struct rg_plan *plan; /* host copy of the one in force; owned */
     int plan_index;
-    int sharers;             /* most ranks of the group on one device */
+    int open;               /* the plan is in force: the word is not held */
+    struct rg_held held;    /* while it is not */
+    uint64_t failures_seen; /* those the user has taken note of */
+
+    struct rg_way *ways;     /* [capacity], by slot; owned */
+    struct rg_route *routes; /* [capacity], by dense rank; owned */
     int graphs;              /* captured and alive */
     struct rg_stream *last;  /* where it was last launched, or null */
     uint64_t control_offset; /* of the device block in the region */
@@ -33,6 +79,17 @@ struct rg_comm {
     struct rg_comm_mapped *mapped_device; /* as teams see it */
 };
 
+/* A communicator that is no member of anything yet. */
+int rg_comm_make(struct rg_context *context, struct rg_comm **comm_out);
+/* Nothing runs on it, and nobody holds it. Accepts null. */
+void rg_comm_unmake(struct rg_comm *comm);
+/* What the member tells of itself. */
+int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out);
+
+/* RG_OK, or why nothing can be launched: out of the group, or its backend. */
+int rg_comm_check(const struct rg_comm *comm);
+/* So many more invocations have been handed to the device. */
+void rg_comm_count(struct rg_comm *comm, uint64_t launches);
 /*
  * Called before a launch on a stream: the communicator's invocations are one
  * sequence, so a new stream follows the last one. Nothing to do in capture.
@@ -41,7 +98,12 @@ int rg_comm_enter(struct rg_comm *comm, struct rg_stream *stream);
 /* A stream is going away: no communicator may follow it any more. */
 void rg_comm_forget_stream(struct rg_stream *stream);
 
-/* Brings `view` in force: routes, plan, control word. Takes the view. */
-int rg_comm_apply(struct rg_comm *comm, struct rg_view *view);
+/* What makes a plan of the view, all routes found. */
+struct rg_plan_input rg_comm_plan_input(const struct rg_comm *comm,
+                                        const struct rg_view *view);
+/* Offset of the view's, or any, workspace generation in the region. */
+uint64_t rg_comm_workspace(const struct rg_comm *comm, uint32_t generation);
+/* The device's completed seq; not while a team is parked on CUDA. */
+int rg_comm_completed(struct rg_comm *comm, uint64_t *seq_out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/exec/comm.h"
+#include "runtime/exec/routes.h"
 
 enum { CONTEXT_REGION_EMU = 256 << 20, CONTEXT_REGION_CUDA = 1 << 30 };
 
@@ -62,6 +63,19 @@ static int preference_of(const char *variable, enum rg_backend *preference)
     return RG_OK;
 }
 
+/* What a launch does that has failed: park (the default) or exit. */
+static int context_on_failure(struct rg_context *context)
+{
+    const char *value = getenv("RG_ON_FAILURE");
+
+    context->parks = !value || strcmp(value, "exit") != 0;
+    if (!value || !context->parks || strcmp(value, "park") == 0)
+        return RG_OK;
+    rg_log(RG_LOG_ERROR, -1, "RG_ON_FAILURE is \"%s\": expected park or exit",
+           value);
+    return RG_ECONFIG;
+}
+
 /* The configuration decides, else the variables, else legacy. */
 static int context_preference(struct rg_context *context)
 {
@@ -80,7 +94,8 @@ static int config_check(const struct rg_context_config *config)
 {
     if (config->size >= 1 && config->size <= RG_MAX_SLOTS &&
         config->rank >= 0 && config->rank < config->size &&
-        config->bootstrap.allgather && config->algos && config->algos[0] &&
+        (config->bootstrap.allgather || config->ticket) && config->algos &&
+        config->algos[0] &&
         (config->capacity == 0 || (config->capacity >= config->size &&
                                    config->capacity <= RG_MAX_SLOTS)) &&
         config->emu_team_width >= 0 && config->emu_max_teams >= 0)
@@ -106,6 +121,8 @@ static int context_configure(struct rg_context *context,
     if (!context->config.algo_override)
         context->config.algo_override = "";
     status = rg_settings_load(&context->settings);
+    if (status == RG_OK)
+        status = context_on_failure(context);
     if (status)
         return status;
     if (config->region_bytes)
@@ -130,6 +147,9 @@ static int context_open_driver(struct rg_context *context)
         .world_size = context->config.size,
         .allgather = context->config.bootstrap.allgather,
         .allgather_arg = context->config.bootstrap.arg,
+        .process = context->config.process,
+        .ticket = context->config.ticket,
+        .ticket_bytes = context->config.ticket_bytes,
         .host_id = context->host_id,
         .settings = &context->settings};
 
@@ -157,6 +177,11 @@ static int context_open_device(struct rg_context *context)
                           context->settings.region_bytes, &context->service);
     if (status)
         return status;
+    status = rg_service_proof_sign(
+        context->service, rg_comm_proof_salt(rg_service_key(context->service),
+                                             context->config.rank));
+    if (status)
+        return status;
     return rg_driver_offer_fd(context->driver, context->service->fd);
 }
 
@@ -166,8 +191,13 @@ static int context_open_device(struct rg_context *context)
  */
 static int context_agree(const struct rg_context_config *config, int status)
 {
-    int *all = calloc((size_t)config->size, sizeof *all);
-    int worst = all ? RG_OK : RG_ENOMEM;
+    int *all, worst;
+
+    /* The others are under way already. */
+    if (config->ticket)
+        return status;
+    all = calloc((size_t)config->size, sizeof *all);
+    worst = all ? RG_OK : RG_ENOMEM;
 
     if (all && config->bootstrap.allgather(config->bootstrap.arg, &status, all,
                                            sizeof status))
@@ -237,6 +267,22 @@ int rg_context_device_info(const struct rg_context *context,
                            struct rg_device_info *info_out)
 {
     return context->ops->info(context->device, info_out);
+}
+
+int rg_context_ticket(struct rg_context *context, unsigned char **ticket_out,
+                      size_t *bytes_out)
+{
+    return rg_driver_ticket(context->driver, ticket_out, bytes_out);
+}
+
+int rg_context_drop_link(struct rg_context *context, int world_rank, int on)
+{
+    return rg_driver_drop_link(context->driver, world_rank, on);
+}
+
+void rg_context_abandon(struct rg_context *context)
+{
+    rg_driver_abandon(context->driver);
 }
 
 /* ---- memory ------------------------------------------------------------- */

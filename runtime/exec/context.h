@@ -15,6 +15,7 @@ struct rg_context {
     struct rg_service *service;
     struct rg_driver *driver;
     enum rg_backend preference;
+    int parks; /* RG_ON_FAILURE: a failed invocation keeps the word itself */
     char host_id[RG_HOST_ID_BYTES];
     uint32_t next_group;
     struct rg_comm *comms; /* live ones, newest first */
@@ -34,11 +35,16 @@ struct rg_event {
 struct rg_graph {
     struct rg_context *context;
     void *native;
-    struct rg_comm **comms; /* communicators it launches on; owned */
+    struct rg_graph_use *uses; /* communicators it launches on; owned */
     int count;
 };
 
-/* Notes that the graph being captured uses a communicator. */
+struct rg_graph_use {
+    struct rg_comm *comm;
+    uint64_t launches; /* in one replay */
+};
+
+/* Notes one more launch on a communicator in the graph being captured. */
 int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm);
 
 #endif

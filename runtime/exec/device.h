@@ -7,6 +7,7 @@
 #define RG_EXEC_DEVICE_H
 
 #include "runtime/algo.h"
+#include "runtime/device/help.h"
 #include "runtime/device/plan.h"
 #include "runtime/regroup.h"
 #include "runtime/transfer/memory.h"
@@ -78,6 +79,13 @@ struct rg_device_ops {
                   const struct rg_launch *launch);
     int (*kernel)(void *stream, const struct rg_kernel *kernel, int teams,
                   const void *args, size_t bytes);
+    /*
+     * The launch made to keep a word (device/keeper.h), beside all streams;
+     * may return at once or when it has ended. For a helper thread, as
+     * read_word, which reads a word that teams write.
+     */
+    int (*help)(void *device, const struct rg_help_args *args);
+    int (*read_word)(void *device, const uint64_t *word, uint64_t *value_out);
 };
 
 extern const struct rg_device_ops rg_device_emu;

@@ -1,5 +1,6 @@
 /* Public collectives: arguments checked, backend chosen, entry launched. */
 #include "runtime/core/log.h"
+#include "runtime/device/word.h"
 #include "runtime/exec/comm.h"
 
 static int overlap_partly(const void *a, const void *b, size_t bytes)
@@ -32,9 +33,11 @@ static int reduction_check(const struct rg_comm *comm, const void *send,
     return RG_EINVAL;
 }
 
-static int backend_check(const struct rg_comm *comm)
+int rg_comm_check(const struct rg_comm *comm)
 {
-    if (comm->view->backend == RG_BACKEND_NEW)
+    if (rg_load_relaxed(&comm->closed))
+        return -(int)rg_load_relaxed(&comm->closed);
+    if (rg_load_relaxed(&comm->backend) == RG_BACKEND_NEW)
         return RG_OK;
     rg_log(RG_LOG_ERROR, comm->context->config.rank,
            "the group's backend is legacy, which this build does not have; "
@@ -68,7 +71,10 @@ static int launch(struct rg_comm *comm, struct rg_stream *stream,
     if (status)
         return status;
     ops->geometry(comm->context->device, args->collective,
-                  args->count * rg_dtype_size(dtype), comm->sharers, &geometry);
+                  args->count * rg_dtype_size(dtype),
+                  (int)rg_load_relaxed(&comm->sharers), &geometry);
+    if (!stream->capture)
+        rg_comm_count(comm, 1);
     return ops->launch(stream->native, &geometry, entries, dtype, args);
 }
 
@@ -76,21 +82,19 @@ int rg_all_reduce(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
                   struct rg_stream *stream)
 {
-    const struct rg_launch args = {.comm = comm->dev,
-                                   .send = send,
-                                   .recv = recv,
-                                   .count = count,
-                                   .collective = RG_COLL_all_reduce,
-                                   .op = op,
-                                   .slots = (uint32_t)comm->view->capacity};
+    const struct rg_launch args = {
+        .comm = comm->dev,
+        .send = send,
+        .recv = recv,
+        .count = count,
+        .collective = RG_COLL_all_reduce,
+        .op = op,
+        .slots = (uint32_t)comm->context->config.capacity};
     int status = reduction_check(comm, send, recv, count, dtype, op);
 
     if (status || count == 0)
         return status;
-    status = backend_check(comm);
-    if (status)
-        return status;
-    status = rg_comm_error(comm);
+    status = rg_comm_check(comm);
     if (status)
         return status;
     return launch(comm, stream, dtype, &args);

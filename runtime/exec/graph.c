@@ -120,17 +120,18 @@ int rg_graph_begin(struct rg_stream *stream)
 
 int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm)
 {
-    struct rg_comm **comms;
+    struct rg_graph_use *uses;
 
     for (int i = 0; i < graph->count; i++)
-        if (graph->comms[i] == comm)
+        if (graph->uses[i].comm == comm) {
+            graph->uses[i].launches++;
             return RG_OK;
-    comms = realloc(graph->comms,
-                    (size_t)(graph->count + 1) * sizeof(struct rg_comm *));
-    if (!comms)
+        }
+    uses = realloc(graph->uses, (size_t)(graph->count + 1) * sizeof *uses);
+    if (!uses)
         return RG_ENOMEM;
-    graph->comms = comms;
-    graph->comms[graph->count++] = comm;
+    graph->uses = uses;
+    graph->uses[graph->count++] = (struct rg_graph_use){comm, 1};
     comm->graphs++;
     return RG_OK;
 }
@@ -154,13 +155,16 @@ int rg_graph_end(struct rg_stream *stream, struct rg_graph **graph_out)
 
 int rg_graph_launch(struct rg_graph *graph, struct rg_stream *stream)
 {
-    int status;
+    int status = RG_OK;
 
-    for (int i = 0; i < graph->count; i++) {
-        status = rg_comm_enter(graph->comms[i], stream);
-        if (status)
-            return status;
-    }
+    for (int i = 0; i < graph->count && status == RG_OK; i++)
+        status = rg_comm_check(graph->uses[i].comm);
+    for (int i = 0; i < graph->count && status == RG_OK; i++)
+        status = rg_comm_enter(graph->uses[i].comm, stream);
+    if (status)
+        return status;
+    for (int i = 0; i < graph->count; i++)
+        rg_comm_count(graph->uses[i].comm, graph->uses[i].launches);
     return stream->context->ops->graph_launch(graph->native, stream->native);
 }
 
@@ -169,9 +173,9 @@ void rg_graph_destroy(struct rg_graph *graph)
     if (!graph)
         return;
     for (int i = 0; i < graph->count; i++)
-        graph->comms[i]->graphs--;
+        graph->uses[i].comm->graphs--;
     if (graph->native)
         graph->context->ops->graph_destroy(graph->native);
-    free(graph->comms);
+    free(graph->uses);
     free(graph);
 }

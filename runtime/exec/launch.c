@@ -1,5 +1,6 @@
 /* Launches: programs' own kernels, and a communicator's turn on a stream. */
 #include "runtime/core/log.h"
+#include "runtime/device/word.h"
 #include "runtime/exec/comm.h"
 
 int rg_kernel_launch(struct rg_stream *stream, const struct rg_kernel *kernel,
@@ -9,6 +10,11 @@ int rg_kernel_launch(struct rg_stream *stream, const struct rg_kernel *kernel,
         return RG_EINVAL;
     return stream->context->ops->kernel(stream->native, kernel, teams, args,
                                         args_bytes);
+}
+
+void rg_comm_count(struct rg_comm *comm, uint64_t launches)
+{
+    rg_store_relaxed(&comm->seq, rg_load_relaxed(&comm->seq) + launches);
 }
 
 int rg_comm_enter(struct rg_comm *comm, struct rg_stream *stream)

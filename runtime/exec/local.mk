@@ -6,8 +6,25 @@ librg_exec_a_SOURCES = \
 	runtime/exec/device.h \
 	runtime/exec/dispatch.c \
 	runtime/exec/graph.c \
+	runtime/exec/hold.c runtime/exec/hold.h \
 	runtime/exec/launch.c \
-	runtime/exec/plan_slot.c runtime/exec/plan_slot.h
+	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
+	runtime/exec/routes.c runtime/exec/routes.h
+
+# The launch that keeps a held word, for each device.
+RG_HELP_OBJECTS = runtime/device/help.o
+if HAVE_CUDA
+RG_HELP_OBJECTS += runtime/device/help.cu.o
+endif
+RG_DEV_OBJECTS += $(RG_HELP_OBJECTS)
+librg_exec_a_LIBADD = $(RG_HELP_OBJECTS)
+librg_exec_a_DEPENDENCIES = $(RG_HELP_OBJECTS)
+EXTRA_DIST += runtime/device/help.c
+
+runtime/device/help.o: runtime/device/help.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(RG_DEV_CC) -c -o $@ $<
+runtime/device/help.cu.o: runtime/device/help.c
+	$(rg_v_nvcc)$(MKDIR_P) $(@D) && $(RG_DEV_NVCC) -c -o $@ $<
 
 include runtime/exec/emu/local.mk
 if HAVE_CUDA

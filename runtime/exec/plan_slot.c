@@ -259,25 +259,48 @@ static void rules_builtin(struct rg_rules *rules,
             rules_add(rules, layout, coll, index, UINT64_MAX, 0, input);
 }
 
-static int rules_resolve(struct rg_rules *rules, const struct rg_layout *layout,
-                         int coll, const struct rg_plan_input *input)
+/* The algorithm that a text chooses, or -1: none, or one that cannot run. */
+static int policy_choice(const struct rg_layout *layout, const char *text,
+                         int coll, const struct rg_plan_input *input,
+                         struct policy_part *part_out)
 {
-    struct policy_part part;
     int index;
 
-    memset(rules, 0, sizeof *rules);
-    if (policy_lookup(input->view->policy, coll, &part)) {
-        index = layout_find(layout, coll, part.algorithm);
-        if (index < 0 || !eligible(layout, coll, index, input)) {
-            rg_log(RG_LOG_ERROR, input->rank,
-                   "policy: %s=%s cannot run with %d ranks and these routes",
-                   part.collective, part.algorithm, input->view->nactive);
+    if (!policy_lookup(text, coll, part_out))
+        return -1;
+    index = layout_find(layout, coll, part_out->algorithm);
+    if (index >= 0 && eligible(layout, coll, index, input))
+        return index;
+    rg_log(RG_LOG_WARN, input->rank,
+           "policy: %s=%s cannot run with %d ranks and these routes",
+           part_out->collective, part_out->algorithm, input->view->nactive);
+    return -1;
+}
+
+int rg_policy_fits(const struct rg_layout *layout, const char *text,
+                   const struct rg_plan_input *input)
+{
+    struct policy_part part;
+
+    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
+        if (policy_lookup(text, coll, &part) &&
+            policy_choice(layout, text, coll, input, &part) < 0)
             return RG_EPOLICY;
-        }
-        rules_add(rules, layout, coll, index, UINT64_MAX, part.channels, input);
-    }
-    rules_builtin(rules, layout, coll, input);
     return RG_OK;
+}
+
+static void rules_resolve(struct rg_rules *rules,
+                          const struct rg_layout *layout, int coll,
+                          const struct rg_plan_input *input)
+{
+    struct policy_part part;
+    const int index =
+        policy_choice(layout, input->view->policy, coll, input, &part);
+
+    memset(rules, 0, sizeof *rules);
+    if (index >= 0)
+        rules_add(rules, layout, coll, index, UINT64_MAX, part.channels, input);
+    rules_builtin(rules, layout, coll, input);
 }
 
 /* ---- plan --------------------------------------------------------------- */
@@ -287,11 +310,10 @@ size_t rg_plan_bytes(int capacity)
     return sizeof(struct rg_plan) + (size_t)capacity * sizeof(struct rg_route);
 }
 
-int rg_plan_build(const struct rg_layout *layout,
-                  const struct rg_plan_input *input, struct rg_plan *plan_out)
+void rg_plan_build(const struct rg_layout *layout,
+                   const struct rg_plan_input *input, struct rg_plan *plan_out)
 {
     const struct rg_view *view = input->view;
-    int status;
 
     memset(plan_out, 0, rg_plan_bytes(view->capacity));
     plan_out->epoch = view->epoch;
@@ -304,12 +326,8 @@ int rg_plan_build(const struct rg_layout *layout,
     memcpy(plan_out->offset, layout->offset, sizeof plan_out->offset);
     memcpy(plan_out->routes, input->routes,
            (size_t)view->nactive * sizeof *input->routes);
-    for (int coll = 0; coll < RG_COLL_COUNT; coll++) {
-        status = rules_resolve(&plan_out->rules[coll], layout, coll, input);
-        if (status)
-            return status;
-    }
-    return RG_OK;
+    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
+        rules_resolve(&plan_out->rules[coll], layout, coll, input);
 }
 
 /* The algorithm whose packets the small path sends, or -1. */

@@ -46,9 +46,14 @@ struct rg_plan_input {
 
 /* Bytes of a plan for a capacity. */
 size_t rg_plan_bytes(int capacity);
-/* RG_OK, or RG_EPOLICY (logged) when the policy names what cannot run. */
-int rg_plan_build(const struct rg_layout *layout,
-                  const struct rg_plan_input *input, struct rg_plan *plan_out);
+void rg_plan_build(const struct rg_layout *layout,
+                   const struct rg_plan_input *input, struct rg_plan *plan_out);
+/*
+ * Whether what the text names can run under this view and these routes: RG_OK
+ * or RG_EPOLICY (logged). A plan ignores what cannot.
+ */
+int rg_policy_fits(const struct rg_layout *layout, const char *text,
+                   const struct rg_plan_input *input);
 /* The small path's excerpt of a plan. `region` is the own region. */
 void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
                      uint8_t *region, struct rg_hot_plan *hot_out);

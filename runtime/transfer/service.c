@@ -161,11 +161,12 @@ int rg_service_proof_sign(struct rg_service *service, uint64_t salt)
 }
 
 int rg_service_proof_write(struct rg_service *service, int world_rank,
-                           uint64_t salt)
+                           uint64_t salt, uint64_t peer_salt)
 {
     void *board = service->peers[world_rank].base;
 
-    if (!board || !proof_holds(service, board, world_rank, world_rank, salt))
+    if (!board ||
+        !proof_holds(service, board, world_rank, world_rank, peer_salt))
         return 0;
     /* The own mark stands, and peers are reading it. */
     if (world_rank == service->world_rank)
@@ -175,8 +176,8 @@ int rg_service_proof_write(struct rg_service *service, int world_rank,
 }
 
 int rg_service_proof_check(struct rg_service *service, int world_rank,
-                           uint64_t salt)
+                           uint64_t peer_salt)
 {
     return proof_holds(service, service->region, world_rank,
-                       service->world_rank, salt);
+                       service->world_rank, peer_salt);
 }

@@ -51,15 +51,16 @@ int rg_service_map(struct rg_service *service, int world_rank,
                    const struct rg_fd_source *source, void **base_out);
 
 /*
- * The proof, in three steps with an exchange among all ranks after each:
- * sign (write the own slot of the own board), write (the own slot on the
- * peer's board; read the peer's own slot), check (what the peer wrote here).
- * `salt` is the same at both ends. write and check: 1 good, 0 not.
+ * The proof, in three steps at each end, any time after each other: sign (write
+ * the own slot of the own board), write (the own slot on the peer's board, if
+ * the peer's own slot is signed), check (what the peer wrote here). A rank's
+ * salt is known to all and changes with its process and its region. write and
+ * check: 1 good, 0 not, or not yet.
  */
 int rg_service_proof_sign(struct rg_service *service, uint64_t salt);
 int rg_service_proof_write(struct rg_service *service, int world_rank,
-                           uint64_t salt);
+                           uint64_t salt, uint64_t peer_salt);
 int rg_service_proof_check(struct rg_service *service, int world_rank,
-                           uint64_t salt);
+                           uint64_t peer_salt);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/device/mailbox.h"
 #include "runtime/device/call.h"
 
 enum {
@@ -28,6 +29,12 @@ struct fake {
     struct rg_emu_team emu;
     struct rg_comm_dev dev;
     struct rg_mailbox mailbox;
+    struct {
+        struct rg_orders orders;
+        uint64_t plan[(sizeof(struct rg_plan) +
+                       FAKE_RANKS * sizeof(struct rg_route)) /
+                      8];
+    } mapped;
     uint64_t abort_epoch;
     uint64_t region[FAKE_RANKS][FAKE_WORDS];
     struct rg_plan *plan[2]; /* owned */
@@ -84,11 +91,12 @@ static int fake_setup(void **state)
     fake->emu.relax = fake_relax;
     fake->dev.deadline_ns = 10000000;
     fake->dev.gate_ns = 20000;
-    fake->dev.park_ns = 5000000;
+    fake->dev.park_ns = fake->dev.keep_ns = 5000000;
     fake->dev.region = (uint8_t *)fake->region[0];
     fake->dev.region_bytes = FAKE_BYTES;
     fake->dev.abort_epoch = &fake->abort_epoch;
     fake->dev.mailbox = &fake->mailbox;
+    fake->dev.orders = &fake->mapped.orders;
     for (int i = 0; i < 2; i++)
         fake->dev.plan[i] = fake->plan[i] = fake_plan(fake);
     fake->call.team =

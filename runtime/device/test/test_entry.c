@@ -130,8 +130,26 @@ static void a_parked_launch_leaves_after_its_bound(void **state)
     open = open_as(fake, 0, 1);
     assert_false(open.granted || open.joined);
     assert_in_range(fake->now - begin, fake->dev.park_ns,
-                    fake->dev.park_ns + 2 * fake->step);
+                    fake->dev.park_ns + 3 * fake->step);
     assert_int_equal(fake->dev.hot.completed, SEQ);
+    assert_int_equal(fake->mailbox.expired, 1);
+    check_control(fake, SEQ, RG_CONTROL_HELD);
+}
+
+/* However many launches leave, the word stays what it was. */
+static void launches_of_an_abandoned_word_leave_no_trace(void **state)
+{
+    struct fake *fake = *state;
+
+    fake->dev.park_ns = 0;
+    ready(fake, SEQ, RG_CONTROL_HELD);
+    for (int i = 0; i < 3000; i++) {
+        const struct rg_open open = open_as(fake, i % 128, i % 3 ? 128 : 1);
+
+        assert_false(open.granted || open.joined);
+    }
+    check_control(fake, SEQ, RG_CONTROL_HELD);
+    assert_int_equal(fake->mailbox.expired, 0);
 }
 
 /* The first team was in when the word was closed: the others only close. */
@@ -156,7 +174,29 @@ static void teams_of_a_closed_launch_join_without_grant(void **state)
     assert_int_equal(fake->mailbox.reasons, 1ull << -RG_EABORTED);
     assert_int_equal(fake->mailbox.seq, SEQ + 1);
     assert_int_equal(fake->dev.hot.completed, SEQ);
-    check_control(fake, SEQ + 1, RG_CONTROL_HELD | RG_CONTROL_INFLIGHT);
+    check_control(fake, SEQ + 1, RG_CONTROL_HELD);
+    assert_int_equal(fake->dev.stopped, SEQ + 1);
+    assert_int_equal(fake->dev.frozen, SEQ + 1);
+}
+
+/* Held between the last claim and the end: it completes, nothing is left. */
+static void a_launch_may_complete_under_a_held_word(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_open open[TEAMS];
+
+    ready(fake, SEQ, 0);
+    for (int i = 0; i < TEAMS; i++)
+        open[i] = open_as(fake, i, TEAMS);
+    assert_true(rg_hold_word(&fake->dev, 0));
+    assert_int_equal(fake->dev.frozen, SEQ + 1);
+    check_control(fake, SEQ,
+                  RG_CONTROL_HELD | RG_CONTROL_INFLIGHT | (uint64_t)TEAMS);
+    for (int i = 0; i < TEAMS; i++)
+        close_as(fake, i, TEAMS, &open[i], 0);
+    check_control(fake, SEQ + 1, RG_CONTROL_HELD);
+    assert_int_equal(fake->dev.hot.completed, SEQ + 1);
+    assert_int_equal(fake->mailbox.failure, 0);
 }
 
 /* The seq is on top of the word: its carry is lost, nothing else moves. */
@@ -191,6 +231,10 @@ static void check_mailbox(const struct fake *fake, uint64_t failure)
     assert_true(fake->mailbox.peers[RG_MAX_SLOTS / 64 - 1] == 1ull << 63);
     assert_int_equal(fake->dev.hot.completed, SEQ);
     assert_int_equal(fake->dev.hot.run, 0);
+    /* The latch is clear for the next invocation. */
+    assert_int_equal(fake->dev.latch.reasons, 0);
+    for (int i = 0; i < RG_MAX_SLOTS / 64; i++)
+        assert_int_equal(fake->dev.latch.peers[i], 0);
 }
 
 static void latch_some(struct fake *fake)
@@ -250,13 +294,13 @@ static void use_packets(struct fake *fake, uint64_t cursor)
     memset(fake->region[0], 0xee, sizeof fake->region[0]);
     fake->dev.hot.plan[0].packets = (uint8_t *)fake->region[0];
     fake->dev.hot.plan[0].packet_half = HALF;
-    fake->dev.hot.packet_cursor = cursor;
+    fake->dev.hot.plan[0].packet_cursor = cursor;
     ready(fake, SEQ, 0);
     open = open_as(fake, 0, 1);
     call = rg_call_of(&launch, &fake->call.team, &open);
     call.packet_cursor++;
     rg_close(&call, &open, 0, 0);
-    assert_true(fake->dev.hot.packet_cursor == cursor + 1);
+    assert_true(fake->dev.hot.plan[0].packet_cursor == cursor + 1);
 }
 
 /* 1: the half was cleaned as a whole; 0: it was left alone as a whole. */
@@ -313,7 +357,9 @@ int main(void)
         FAKE_TEST(many_teams_close_into_one_seq),
         FAKE_TEST(a_closed_word_parks_and_claims_again),
         FAKE_TEST(a_parked_launch_leaves_after_its_bound),
+        FAKE_TEST(launches_of_an_abandoned_word_leave_no_trace),
         FAKE_TEST(teams_of_a_closed_launch_join_without_grant),
+        FAKE_TEST(a_launch_may_complete_under_a_held_word),
         FAKE_TEST(the_claimed_seq_wraps_alone),
         FAKE_TEST(a_failed_team_holds_the_word_and_reports),
         FAKE_TEST(one_failed_team_of_many_fails_the_launch),

@@ -39,6 +39,7 @@ struct cuda_device {
     struct rg_device_config config;
     struct cuda_driver driver;
     cudaStream_t copies;
+    cudaStream_t helps; /* launches that keep a held word */
     uint64_t process;
     int multiprocessors;
     char host_id[64];

@@ -56,7 +56,10 @@ static int preload(struct cuda_device *device)
 {
     const struct rg_algo *const *algos = device->config.algos;
     struct cudaFuncAttributes attributes;
-    cudaError_t error = cudaSuccess;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, rg_help_cuda);
+
+    if (error != cudaSuccess)
+        return cuda_check(device, error, "loading a kernel");
 
     for (int i = 0; algos[i]; i++)
         for (int t = 0; t < RG_DTYPE_COUNT; t++) {
@@ -79,6 +82,8 @@ static void cuda_close(void *opaque)
 
     if (device->copies)
         cudaStreamDestroy(device->copies);
+    if (device->helps)
+        cudaStreamDestroy(device->helps);
     free(device);
 }
 
@@ -103,6 +108,11 @@ static int open_device(struct cuda_device *device)
         status = cuda_check(
             device,
             cudaStreamCreateWithFlags(&device->copies, cudaStreamNonBlocking),
+            "cudaStreamCreateWithFlags");
+    if (status == RG_OK)
+        status = cuda_check(
+            device,
+            cudaStreamCreateWithFlags(&device->helps, cudaStreamNonBlocking),
             "cudaStreamCreateWithFlags");
     if (status == RG_OK)
         status = cuda_driver_load(device);
@@ -275,6 +285,25 @@ static int cuda_kernel(void *opaque, const struct rg_kernel *kernel, int teams,
         "a program's kernel");
 }
 
+static int cuda_help(void *opaque, const struct rg_help_args *args)
+{
+    struct cuda_device *device = opaque;
+    const dim3 one = {1, 1, 1}, block = {RG_HELP_THREADS, 1, 1};
+    void *list[1] = {(void *)(uintptr_t)args};
+
+    cudaSetDevice(device->config.ordinal);
+    return cuda_check(
+        device,
+        cudaLaunchKernel(rg_help_cuda, one, block, list, 0, device->helps),
+        "a launch that keeps a communicator");
+}
+
+static int cuda_read_word(void *device, const uint64_t *word,
+                          uint64_t *value_out)
+{
+    return cuda_memory.copy(device, value_out, word, sizeof *word);
+}
+
 const struct rg_device_ops rg_device_cuda = {
     .kind = RG_DEVICE_CUDA,
     .count = cuda_count,
@@ -306,4 +335,6 @@ const struct rg_device_ops rg_device_cuda = {
     .geometry = cuda_geometry,
     .launch = cuda_launch,
     .kernel = cuda_kernel,
+    .help = cuda_help,
+    .read_word = cuda_read_word,
 };

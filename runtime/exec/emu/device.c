@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/exec/emu/emu.h"
@@ -237,6 +238,26 @@ static int emu_kernel(void *stream, const struct rg_kernel *kernel, int teams,
     return emu_stream_post(stream, &work);
 }
 
+static int emu_help(void *opaque, const struct rg_help_args *args)
+{
+    const struct emu_device *device = opaque;
+    struct rg_emu_team emu = {.now_ns = rg_clock_ns,
+                              .relax = emu_relax,
+                              .crowded = device->crowded};
+    struct rg_team team = {.threads = 1, .count = 1, .emu = &emu};
+
+    rg_help_emu(args, &team);
+    return RG_OK;
+}
+
+static int emu_read_word(void *device, const uint64_t *word,
+                         uint64_t *value_out)
+{
+    (void)device;
+    *value_out = rg_load_relaxed(word);
+    return RG_OK;
+}
+
 static const struct rg_memory_ops emu_memory = {
     .region_create = emu_region_create,
     .region_destroy = emu_region_destroy,
@@ -277,4 +298,6 @@ const struct rg_device_ops rg_device_emu = {
     .geometry = emu_geometry,
     .launch = emu_launch,
     .kernel = emu_kernel,
+    .help = emu_help,
+    .read_word = emu_read_word,
 };

@@ -132,7 +132,8 @@ static int build(struct world *world, int n, const char *policy)
                                           .kind = RG_DEVICE_EMU,
                                           .channels = CHANNELS,
                                           .workspace = 8192};
-    return rg_plan_build(&world->layout, &world->input, world->plan);
+    rg_plan_build(&world->layout, &world->input, world->plan);
+    return rg_policy_fits(&world->layout, policy, &world->input);
 }
 
 static const struct rg_rule *rule_at(const struct world *world, uint64_t bytes)
@@ -283,6 +284,20 @@ static void a_policy_that_cannot_run_is_refused(void **state)
     assert_int_equal(build(world, 1, "all_reduce=oneshot_ll"), RG_EPOLICY);
     assert_int_equal(build(world, 2, "all_reduce=never"), RG_EPOLICY);
     assert_int_equal(build(world, 2, "all_reduce=tree"), RG_EPOLICY);
+    /* A plan made all the same has the built-in rules. */
+    assert_int_not_equal(rule_at(world, 8)->algo, NEVER);
+}
+
+/* What the group has agreed on may not fit any more once members are gone. */
+static void a_plan_ignores_what_cannot_run(void **state)
+{
+    struct world *world = *state;
+    uint32_t choice;
+
+    assert_int_equal(build(world, 5, ""), RG_OK);
+    choice = rule_at(world, 8)->algo;
+    assert_int_equal(build(world, 5, "all_reduce=oneshot"), RG_EPOLICY);
+    assert_int_equal(rule_at(world, 8)->algo, choice);
 }
 
 /* One peer without direct route takes the direct algorithms from all. */
@@ -292,13 +307,11 @@ static void direct_algorithms_need_every_route(void **state)
 
     assert_int_equal(build(world, 3, ""), RG_OK);
     world->routes[2].kind = RG_ROUTE_NULL;
-    assert_int_equal(rg_plan_build(&world->layout, &world->input, world->plan),
-                     RG_OK);
+    rg_plan_build(&world->layout, &world->input, world->plan);
     assert_int_equal(rule_at(world, 8)->algo, CHUNKS);
-    assert_int_equal(rg_view_set_policy(world->view, "all_reduce=oneshot"),
-                     RG_OK);
-    assert_int_equal(rg_plan_build(&world->layout, &world->input, world->plan),
-                     RG_EPOLICY);
+    assert_int_equal(
+        rg_policy_fits(&world->layout, "all_reduce=oneshot", &world->input),
+        RG_EPOLICY);
 }
 
 static void malformed_policies_are_refused(void **state)
@@ -415,6 +428,7 @@ int main(void)
         TEST(an_override_reaches_as_far_as_its_limit),
         TEST(the_last_part_for_a_collective_counts),
         TEST(a_policy_that_cannot_run_is_refused),
+        TEST(a_plan_ignores_what_cannot_run),
         TEST(direct_algorithms_need_every_route),
         TEST(malformed_policies_are_refused),
         TEST(a_plan_says_what_the_view_says),

@@ -197,7 +197,8 @@ static void proof_holds_both_ways(void **state)
         for (int a = 0; a < RANKS; a++)
             for (int b = 0; b < RANKS; b++)
                 assert_int_equal(
-                    rg_service_proof_write(world->service[a], b, salt), 1);
+                    rg_service_proof_write(world->service[a], b, salt, salt),
+                    1);
         for (int a = 0; a < RANKS; a++)
             for (int b = 0; b < RANKS; b++)
                 assert_int_equal(
@@ -216,11 +217,13 @@ static void a_corrupted_board_is_seen(void **state)
         uint8_t *mark = world->service[1]->region + 1 * RG_PROOF_BYTES + byte;
 
         *mark ^= 1;
-        assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 0);
+        assert_int_equal(
+            rg_service_proof_write(world->service[0], 1, SALT, SALT), 0);
         *mark ^= 1;
     }
     assert_int_equal(rg_service_proof_check(world->service[1], 0, SALT), 0);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 1);
+    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT, SALT),
+                     1);
     for (int byte = 0; byte < RG_PROOF_BYTES; byte++) {
         uint8_t *written = world->service[1]->region + byte;
 
@@ -237,8 +240,10 @@ static void a_wrong_salt_is_seen(void **state)
 
     connect_all(world);
     sign_all(world, SALT);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT + 1), 0);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 1);
+    assert_int_equal(
+        rg_service_proof_write(world->service[0], 1, SALT + 1, SALT + 1), 0);
+    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT, SALT),
+                     1);
     assert_int_equal(rg_service_proof_check(world->service[1], 0, SALT + 1), 0);
     /* What an earlier epoch left on the boards proves nothing. */
     sign_all(world, SALT + 1);
@@ -253,10 +258,12 @@ static void a_mapping_of_the_wrong_region_is_seen(void **state)
 
     connect_all(world);
     sign_all(world, SALT);
-    assert_int_equal(rg_service_proof_write(world->service[1], 2, SALT), 1);
+    assert_int_equal(rg_service_proof_write(world->service[1], 2, SALT, SALT),
+                     1);
     peer.world_rank = 1;
     choose(world, 0, &peer);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 0);
+    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT, SALT),
+                     0);
 }
 
 static void a_mark_in_the_wrong_slot_is_seen(void **state)
@@ -266,7 +273,8 @@ static void a_mark_in_the_wrong_slot_is_seen(void **state)
 
     connect_all(world);
     sign_all(world, SALT);
-    assert_int_equal(rg_service_proof_write(world->service[2], 1, SALT), 1);
+    assert_int_equal(rg_service_proof_write(world->service[2], 1, SALT, SALT),
+                     1);
     memcpy(board, board + 2 * RG_PROOF_BYTES, RG_PROOF_BYTES);
     assert_int_equal(rg_service_proof_check(world->service[1], 0, SALT), 0);
 }
@@ -276,14 +284,17 @@ static void an_unmapped_peer_or_a_failing_copy_is_seen(void **state)
     struct world *world = *state;
 
     sign_all(world, SALT);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 0);
+    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT, SALT),
+                     0);
     connect_all(world);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 1);
+    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT, SALT),
+                     1);
     world->toy[0].copy_status = RG_ESYSTEM;
     world->toy[1].copy_status = RG_ESYSTEM;
     assert_int_equal(rg_service_proof_sign(world->service[0], SALT),
                      RG_ESYSTEM);
-    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT), 0);
+    assert_int_equal(rg_service_proof_write(world->service[0], 1, SALT, SALT),
+                     0);
     assert_int_equal(rg_service_proof_check(world->service[1], 0, SALT), 0);
 }
 

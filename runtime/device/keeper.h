@@ -1,0 +1,190 @@
+/*
+ * The keeper's side of mailbox.h, and how a launch made to keep becomes it.
+ *
+ * Two may want to keep: a team that stopped at its safe point, and such a
+ * launch. Whoever sets HELD freezes the claimed seq (plan.h). The launch then
+ * waits until that seq has ended: if it completed, nobody else keeps, and the
+ * launch does; if it stopped at a safe point, the team there keeps where
+ * `parks` says so.
+ */
+#ifndef RG_DEVICE_KEEPER_H
+#define RG_DEVICE_KEEPER_H
+
+#include "runtime/device/call.h"
+#include "runtime/device/copy.h"
+#include "runtime/device/help.h"
+#include "runtime/device/mailbox.h"
+
+/* ---- orders ------------------------------------------------------------- */
+
+/* Waits, bounded, for the order behind `done`: its kind, or NONE. One thread.
+ */
+RG_FN uint64_t rg_keep_next(struct rg_comm_dev *dev, const struct rg_team *team,
+                            uint64_t done)
+{
+    struct rg_waiter waiter = RG_WAITER_INIT;
+
+    /* Pairs with the host's release of the number. */
+    while (rg_load_acquire(&dev->orders->number) == done)
+        if (rg_waiter_pause(team, &waiter) > dev->keep_ns)
+            return RG_ORDER_NONE;
+    return rg_load_relaxed(&dev->orders->kind);
+}
+
+/* Every thread. The next generation's memory, before any peer may write it. */
+RG_FN void rg_keep_clean(struct rg_comm_dev *dev, struct rg_team *team)
+{
+    const uint64_t offset = rg_load_relaxed(&dev->orders->offset);
+    const uint64_t bytes = rg_load_relaxed(&dev->orders->bytes);
+
+    rg_team_zero(team, dev->region + offset, bytes);
+}
+
+/* Every thread. Copies the plan into the idle slot, then opens the word. */
+RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
+{
+    const struct rg_orders *orders = dev->orders;
+    const uint64_t index = rg_load_relaxed(&orders->index);
+    const uint64_t ended = rg_load_relaxed(&orders->ended);
+    const uint64_t words = rg_load_relaxed(&orders->plan_bytes) / 8;
+    uint64_t *plan = (uint64_t *)(void *)dev->plan[index];
+    const uint64_t *hot = (const uint64_t *)(const void *)&orders->hot;
+    uint64_t *hot_out = (uint64_t *)(void *)&dev->hot.plan[index];
+
+    for (uint64_t i = (uint64_t)team->thread; i < words;
+         i += (uint64_t)team->threads)
+        plan[i] = rg_load_relaxed(&rg_orders_plan(orders)[i]);
+    rg_team_barrier(team);
+    if (team->thread != 0)
+        return;
+    for (uint64_t i = 0; i < sizeof orders->hot / 8; i++)
+        rg_store_relaxed(&hot_out[i], rg_load_relaxed(&hot[i]));
+    rg_store_relaxed(&dev->hot.completed, ended);
+    rg_store_relaxed(&dev->park_ns, rg_load_relaxed(&orders->park_ns));
+    /* Pairs with the claim; the barrier put every thread's part before it. */
+    rg_store_release(&dev->hot.control, (ended & RG_CONTROL_SEQ_MASK)
+                                                << RG_CONTROL_SEQ_SHIFT |
+                                            (index ? RG_CONTROL_PLAN : 0));
+}
+
+/* One thread. What was frozen is over; who comes later does not wait. */
+RG_FN void rg_keep_abandon(struct rg_comm_dev *dev, int expired)
+{
+    rg_store_relaxed(&dev->hot.completed, rg_load_relaxed(&dev->frozen));
+    rg_store_release(&dev->park_ns, 0);
+    if (expired)
+        rg_store_release(&dev->mailbox->expired, 1);
+}
+
+/*
+ * Every thread of the one team that keeps; the word is held and what was
+ * claimed has ended. Leaves after OPEN or LEAVE, or when no order came for as
+ * long as keep_ns: then the word stays held.
+ */
+RG_FN_COLD void rg_keep(struct rg_comm_dev *dev, struct rg_team *team)
+{
+    struct rg_mailbox *mailbox = dev->mailbox;
+    const uint64_t keeping = rg_load_relaxed(&mailbox->kept) + 1;
+    uint64_t done = rg_load_relaxed(&mailbox->done), kind;
+
+    if (team->thread == 0) {
+        rg_store_relaxed(&mailbox->claimed, rg_load_relaxed(&dev->frozen));
+        rg_store_relaxed(&mailbox->completed,
+                         rg_load_relaxed(&dev->hot.completed));
+        rg_store_release(&mailbox->keeping, keeping);
+    }
+    do {
+        kind = team->thread == 0 ? rg_keep_next(dev, team, done) : 0;
+        kind = rg_team_share_word(team, kind);
+        if (kind == RG_ORDER_CLEAN)
+            rg_keep_clean(dev, team);
+        else if (kind == RG_ORDER_OPEN)
+            rg_keep_open(dev, team);
+        else if (team->thread == 0)
+            rg_keep_abandon(dev, kind == RG_ORDER_NONE);
+        rg_team_barrier(team);
+        done++;
+        if (team->thread == 0 && kind != RG_ORDER_NONE)
+            rg_store_release(&mailbox->done, done);
+    } while (kind == RG_ORDER_CLEAN);
+    if (team->thread == 0)
+        rg_store_release(&mailbox->kept, keeping);
+}
+
+/* ---- a launch made to keep ---------------------------------------------- */
+
+/* The seq that a word, found with HELD clear, has claimed, in all its bits. */
+RG_FN uint64_t rg_hold_claimed(const struct rg_comm_dev *dev, uint64_t word)
+{
+    const uint64_t low =
+        (word >> RG_CONTROL_SEQ_SHIFT) + ((word & RG_CONTROL_ARRIVALS) != 0);
+    const uint64_t completed = rg_load_relaxed(&dev->hot.completed);
+
+    return completed + ((low - completed) & RG_CONTROL_SEQ_MASK);
+}
+
+/*
+ * One thread. Sets HELD if the epoch in force is still `epoch`; 0 if not, else
+ * what is frozen is in `frozen`. The compare and swap fails for an opening in
+ * between, since that flips the index.
+ */
+RG_FN int rg_hold_word(struct rg_comm_dev *dev, uint64_t epoch)
+{
+    uint64_t word = rg_load_acquire(&dev->hot.control);
+
+    while (!(word & RG_CONTROL_HELD)) {
+        const int index = (word & RG_CONTROL_PLAN) != 0;
+        const uint64_t held =
+            word | RG_CONTROL_HELD |
+            (word & RG_CONTROL_ARRIVALS ? RG_CONTROL_INFLIGHT : 0);
+        uint64_t seen;
+
+        if (rg_load_relaxed(&dev->hot.plan[index].epoch) != epoch)
+            return 0;
+        seen = rg_cas_acq_rel_dev(&dev->hot.control, word, held);
+        if (seen == word)
+            rg_store_relaxed(&dev->frozen, rg_hold_claimed(dev, word));
+        word = seen == word ? held : seen;
+    }
+    return 1;
+}
+
+/* One thread. 1: the team of this thread is to keep. */
+RG_FN int rg_hold(struct rg_comm_dev *dev, const struct rg_team *team,
+                  uint64_t epoch)
+{
+    struct rg_waiter waiter = RG_WAITER_INIT;
+    uint64_t frozen;
+
+    if (!rg_hold_word(dev, epoch))
+        return 0;
+    frozen = rg_load_relaxed(&dev->frozen);
+    do {
+        if (rg_load_relaxed(&dev->hot.completed) == frozen &&
+            !(rg_load_relaxed(&dev->hot.control) & RG_CONTROL_INFLIGHT))
+            return 1;
+        /* Pairs with the release at the safe point. */
+        if (rg_load_acquire(&dev->stopped) == frozen)
+            return !dev->parks;
+    } while (rg_waiter_pause(team, &waiter) <= dev->keep_ns);
+    return 0;
+}
+
+/* Every thread of a launch that helps. */
+RG_FN void rg_help(const struct rg_help_args *args, struct rg_team *team)
+{
+    struct rg_comm_dev *dev = args->comm;
+    struct rg_mailbox *mailbox = dev->mailbox;
+    const uint64_t helped = rg_load_relaxed(&mailbox->helped);
+
+    if (args->bytes)
+        rg_team_zero(team, dev->region + args->offset, args->bytes);
+    else if (rg_team_share_word(team, team->thread == 0 &&
+                                          rg_hold(dev, team, args->epoch)))
+        rg_keep(dev, team);
+    rg_team_barrier(team);
+    if (team->thread == 0)
+        rg_store_release(&mailbox->helped, helped + 1);
+}
+
+#endif

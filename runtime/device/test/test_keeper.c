@@ -1,0 +1,302 @@
+/*
+ * Unit tests of the keeper: a held word, the orders carried out, and who keeps.
+ * The hook, called at each poll, plays the host.
+ */
+#include "runtime/device/entry.h"
+#include "runtime/device/test/fake.h"
+
+enum { SEQ = 40, ENDED = 47, PARK_NS = 777 };
+
+static uint64_t word_of(uint64_t seq, uint64_t flags)
+{
+    return seq << RG_CONTROL_SEQ_SHIFT | flags;
+}
+
+/* `claimed` of which `completed` have. */
+static void set_word(struct fake *fake, uint64_t claimed, uint64_t completed,
+                     uint64_t flags)
+{
+    fake->dev.hot.control = word_of(claimed, flags);
+    fake->dev.hot.completed = completed;
+    for (int i = 0; i < 2; i++)
+        fake->dev.hot.plan[i].epoch = FAKE_EPOCH;
+}
+
+static void order(struct fake *fake, enum rg_order_kind kind)
+{
+    fake->mapped.orders.kind = kind;
+    fake->mapped.orders.number++;
+}
+
+static void order_open(struct fake *fake, uint64_t index)
+{
+    struct rg_orders *orders = &fake->mapped.orders;
+    struct rg_plan *plan = (struct rg_plan *)(void *)fake->mapped.plan;
+
+    assert_ptr_equal(rg_orders_plan(orders), fake->mapped.plan);
+    memcpy(plan, fake->plan[0], sizeof fake->mapped.plan);
+    plan->epoch = FAKE_EPOCH + 1;
+    plan->routes[FAKE_RANKS - 1].slot = 99;
+    orders->plan_bytes = sizeof fake->mapped.plan;
+    orders->hot.epoch = FAKE_EPOCH + 1;
+    orders->hot.packet_cursor = 5;
+    orders->index = index;
+    orders->ended = ENDED;
+    orders->park_ns = PARK_NS;
+    order(fake, RG_ORDER_OPEN);
+}
+
+static void help(struct fake *fake, uint64_t epoch)
+{
+    const struct rg_help_args args = {.comm = &fake->dev, .epoch = epoch};
+
+    rg_help(&args, &fake->call.team);
+}
+
+static void check_opened(const struct fake *fake, int index)
+{
+    assert_true(fake->dev.hot.control ==
+                word_of(ENDED, index ? RG_CONTROL_PLAN : 0));
+    assert_int_equal(fake->dev.hot.completed, ENDED);
+    assert_int_equal(fake->dev.hot.plan[index].epoch, FAKE_EPOCH + 1);
+    assert_int_equal(fake->dev.hot.plan[index].packet_cursor, 5);
+    assert_int_equal(fake->dev.hot.plan[!index].epoch, FAKE_EPOCH);
+    assert_int_equal(fake->plan[index]->epoch, FAKE_EPOCH + 1);
+    assert_int_equal(fake->plan[index]->routes[FAKE_RANKS - 1].slot, 99);
+    assert_int_equal(fake->plan[!index]->epoch, FAKE_EPOCH);
+    assert_int_equal(fake->dev.park_ns, PARK_NS);
+    assert_int_equal(fake->mailbox.kept, fake->mailbox.keeping);
+}
+
+/* ---- orders ------------------------------------------------------------- */
+
+/* One order a poll: two generations cleaned, then a plan. */
+static void host_cleans_and_opens(struct fake *fake)
+{
+    struct rg_orders *orders = &fake->mapped.orders;
+
+    assert_int_equal(fake->mailbox.done, orders->number);
+    if (fake->polls == 1) {
+        assert_int_equal(fake->mailbox.keeping, 1);
+        assert_int_equal(fake->mailbox.kept, 0);
+        assert_int_equal(fake->mailbox.claimed, SEQ);
+        assert_int_equal(fake->mailbox.completed, SEQ);
+        orders->offset = 64;
+        orders->bytes = 128;
+        order(fake, RG_ORDER_CLEAN);
+    } else if (fake->polls == 2) {
+        orders->offset = 1024;
+        orders->bytes = 512;
+        order(fake, RG_ORDER_CLEAN);
+    } else if (fake->polls == 3) {
+        assert_true(fake->dev.hot.control & RG_CONTROL_HELD);
+        order_open(fake, 1);
+    }
+}
+
+static void a_keeper_carries_out_orders(void **state)
+{
+    struct fake *fake = *state;
+
+    memset(fake->region[0], 0xee, sizeof fake->region[0]);
+    fake->hook = host_cleans_and_opens;
+    set_word(fake, SEQ, SEQ, 0);
+    help(fake, FAKE_EPOCH);
+    assert_int_equal(fake->polls, 3);
+    check_opened(fake, 1);
+    assert_int_equal(fake->mailbox.done, 3);
+    assert_int_equal(fake->mailbox.helped, 1);
+    for (int i = 0; i < FAKE_WORDS; i++) {
+        const int clean = (i >= 8 && i < 24) || (i >= 128 && i < 192);
+
+        assert_int_equal(fake->region[0][i] == 0, clean);
+    }
+}
+
+static void host_leaves(struct fake *fake)
+{
+    if (fake->polls == 1)
+        order(fake, RG_ORDER_LEAVE);
+}
+
+static void an_abandoned_word_stays_held(void **state)
+{
+    struct fake *fake = *state;
+
+    fake->hook = host_leaves;
+    set_word(fake, SEQ, SEQ, 0);
+    help(fake, FAKE_EPOCH);
+    assert_true(fake->dev.hot.control == word_of(SEQ, RG_CONTROL_HELD));
+    assert_int_equal(fake->dev.park_ns, 0);
+    assert_int_equal(fake->mailbox.expired, 0);
+    assert_int_equal(fake->mailbox.kept, 1);
+}
+
+static void a_keeper_without_orders_expires(void **state)
+{
+    struct fake *fake = *state;
+    const uint64_t begin = fake->now;
+
+    set_word(fake, SEQ, SEQ, 0);
+    help(fake, FAKE_EPOCH);
+    assert_in_range(fake->now - begin, fake->dev.keep_ns,
+                    fake->dev.keep_ns + 3 * fake->step);
+    assert_int_equal(fake->mailbox.expired, 1);
+    assert_int_equal(fake->mailbox.kept, 1);
+    assert_int_equal(fake->dev.park_ns, 0);
+}
+
+static void host_opens(struct fake *fake)
+{
+    if (fake->polls == 1)
+        order_open(fake, 0);
+}
+
+/* What was abandoned is opened again by the next launch that helps. */
+static void an_abandoned_word_can_be_opened(void **state)
+{
+    struct fake *fake = *state;
+
+    an_abandoned_word_stays_held(state);
+    fake->polls = 0;
+    fake->hook = host_opens;
+    help(fake, 0);
+    check_opened(fake, 0);
+    assert_int_equal(fake->mailbox.keeping, 2);
+}
+
+/* ---- who keeps ---------------------------------------------------------- */
+
+static void a_stale_launch_touches_nothing(void **state)
+{
+    struct fake *fake = *state;
+
+    set_word(fake, SEQ, SEQ, RG_CONTROL_PLAN);
+    fake->dev.hot.plan[1].epoch = FAKE_EPOCH + 1;
+    help(fake, FAKE_EPOCH);
+    assert_true(fake->dev.hot.control == word_of(SEQ, RG_CONTROL_PLAN));
+    assert_int_equal(fake->mailbox.keeping, 0);
+    assert_int_equal(fake->mailbox.helped, 1);
+}
+
+/* An invocation of one team is in flight when the word is held. */
+static void in_flight_completes(struct fake *fake)
+{
+    if (fake->polls == 20) {
+        assert_int_equal(fake->mailbox.keeping, 0);
+        fake->dev.hot.completed = SEQ + 1;
+    } else if (fake->polls == 21) {
+        assert_int_equal(fake->mailbox.keeping, 1);
+        assert_int_equal(fake->mailbox.claimed, SEQ + 1);
+        assert_int_equal(fake->mailbox.completed, SEQ + 1);
+        order_open(fake, 1);
+    }
+}
+
+static void a_launch_waits_for_what_is_in_flight(void **state)
+{
+    struct fake *fake = *state;
+
+    fake->hook = in_flight_completes;
+    set_word(fake, SEQ + 1, SEQ, 0);
+    help(fake, FAKE_EPOCH);
+    assert_int_equal(fake->polls, 21);
+    check_opened(fake, 1);
+}
+
+/* Of many teams: the end is when the word says that nobody is in flight. */
+static void teams_in_flight_complete(struct fake *fake)
+{
+    assert_int_equal(fake->mailbox.keeping, fake->polls > 20);
+    if (fake->polls == 10)
+        fake->dev.hot.completed = SEQ + 1;
+    else if (fake->polls == 20)
+        rg_close_arrivals(&fake->dev, 3);
+    else if (fake->polls == 21)
+        order_open(fake, 1);
+}
+
+static void a_launch_waits_for_all_teams_in_flight(void **state)
+{
+    struct fake *fake = *state;
+
+    fake->hook = teams_in_flight_complete;
+    set_word(fake, SEQ, SEQ, 3);
+    help(fake, FAKE_EPOCH);
+    check_opened(fake, 1);
+}
+
+static void in_flight_stops(struct fake *fake)
+{
+    if (fake->polls == 20)
+        fake->dev.stopped = SEQ + 1;
+    if (fake->polls == 21)
+        order_open(fake, 1);
+}
+
+static void who_stops_keeps_if_it_parks(void **state)
+{
+    struct fake *fake = *state;
+
+    fake->hook = in_flight_stops;
+    fake->dev.parks = 1;
+    set_word(fake, SEQ + 1, SEQ, 0);
+    help(fake, FAKE_EPOCH);
+    assert_int_equal(fake->polls, 20);
+    assert_int_equal(fake->mailbox.keeping, 0);
+    assert_int_equal(fake->mailbox.helped, 1);
+    assert_true(fake->dev.hot.control & RG_CONTROL_HELD);
+}
+
+static void a_launch_keeps_for_who_stops_and_exits(void **state)
+{
+    struct fake *fake = *state;
+
+    fake->hook = in_flight_stops;
+    set_word(fake, SEQ + 1, SEQ, 0);
+    help(fake, FAKE_EPOCH);
+    assert_int_equal(fake->mailbox.claimed, SEQ + 1);
+    assert_int_equal(fake->mailbox.completed, SEQ);
+    check_opened(fake, 1);
+}
+
+/* The whole way: claim, failure, parked until the new plan is in force. */
+static void a_failed_invocation_parks_until_opened(void **state)
+{
+    struct fake *fake = *state;
+    const struct rg_launch launch = {.comm = &fake->dev};
+    struct rg_open open;
+    struct rg_call call;
+
+    fake->hook = host_opens;
+    fake->dev.parks = 1;
+    set_word(fake, SEQ, SEQ, RG_CONTROL_PLAN);
+    open = rg_open(&launch, &fake->call.team);
+    call = rg_call_of(&launch, &fake->call.team, &open);
+    rg_latch_failure(&fake->dev, RG_ETIMEDOUT, 2, 9);
+    rg_close(&call, &open, 1, 0);
+    check_opened(fake, 0);
+    assert_int_equal(fake->mailbox.failure, 1);
+    assert_int_equal(fake->mailbox.seq, SEQ + 1);
+    assert_int_equal(fake->mailbox.claimed, SEQ + 1);
+    assert_int_equal(fake->mailbox.completed, SEQ);
+    assert_int_equal(fake->dev.stopped, SEQ + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAKE_TEST(a_keeper_carries_out_orders),
+        FAKE_TEST(an_abandoned_word_stays_held),
+        FAKE_TEST(a_keeper_without_orders_expires),
+        FAKE_TEST(an_abandoned_word_can_be_opened),
+        FAKE_TEST(a_stale_launch_touches_nothing),
+        FAKE_TEST(a_launch_waits_for_what_is_in_flight),
+        FAKE_TEST(a_launch_waits_for_all_teams_in_flight),
+        FAKE_TEST(who_stops_keeps_if_it_parks),
+        FAKE_TEST(a_launch_keeps_for_who_stops_and_exits),
+        FAKE_TEST(a_failed_invocation_parks_until_opened),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,395 @@
+#include "runtime/exec/hold.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+#include "runtime/device/word.h"
+
+enum {
+    HOLD_SPINS = 200,    /* polls before the first nap */
+    HOLD_NAP_NS = 20000, /* between polls */
+    NS_PER_MS = 1000000,
+    NS_PER_S = 1000000000
+};
+
+struct rg_helper {
+    struct rg_comm *comm;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int stop;         /* under lock, as what follows */
+    int wanted;       /* a launch is asked for */
+    uint64_t epoch;   /* whose word it is to hold */
+    uint64_t claimed; /* progress reported last */
+    /* Workspace generations, as bitmaps. */
+    uint64_t dirty;   /* used since they were cleaned last */
+    uint64_t retired; /* of those, what nobody can write to any more */
+    int cleaning;     /* one of them is being cleaned */
+};
+
+/* ---- waiting ------------------------------------------------------------ */
+
+/* A poll that failed; spins at first, since most answers come at once. */
+static int hold_pause(uint64_t *polls, uint64_t limit_ns)
+{
+    if (++*polls < HOLD_SPINS)
+        return RG_OK;
+    rg_clock_sleep_ns(HOLD_NAP_NS);
+    return rg_clock_ns() > limit_ns ? RG_ETIMEDOUT : RG_OK;
+}
+
+static uint64_t limit_after(uint64_t ms)
+{
+    return rg_clock_ns() + ms * NS_PER_MS;
+}
+
+/* ---- helper thread ------------------------------------------------------ */
+
+/*
+ * Heartbeats carry what has completed. It is looked at only while something
+ * launched is not known to have, so an idle rank leaves its device alone.
+ */
+static void helper_report(struct rg_helper *helper)
+{
+    struct rg_comm *comm = helper->comm;
+    const uint64_t seq = rg_load_relaxed(&comm->seq);
+    uint64_t completed;
+
+    if (helper->claimed == seq || rg_load_relaxed(&comm->closed) ||
+        rg_comm_completed(comm, &completed))
+        return;
+    helper->claimed = completed;
+    rg_driver_progress(comm->context->driver, comm->group, completed,
+                       comm->graphs > 0, 0);
+}
+
+/* Under the lock, which it gives up meanwhile: cleans one generation. */
+static void helper_clean(struct rg_helper *helper)
+{
+    struct rg_comm *comm = helper->comm;
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    const uint64_t helped = rg_load_acquire(&mailbox->helped);
+    const uint64_t limit = limit_after(comm->context->settings.park_ms);
+    const int generation = __builtin_ctzll(helper->retired);
+    const struct rg_help_args args = {
+        .comm = comm->dev,
+        .offset = rg_comm_workspace(comm, (uint32_t)generation),
+        .bytes = comm->layout.bytes};
+    uint64_t polls = 0;
+    int status;
+
+    helper->cleaning = 1;
+    pthread_mutex_unlock(&helper->lock);
+    status = comm->context->ops->help(comm->context->device, &args);
+    while (status == RG_OK && rg_load_acquire(&mailbox->helped) == helped)
+        status = hold_pause(&polls, limit);
+    pthread_mutex_lock(&helper->lock);
+    helper->cleaning = 0;
+    helper->retired &= ~(1ull << generation);
+    if (status == RG_OK)
+        helper->dirty &= ~(1ull << generation);
+    pthread_cond_broadcast(&helper->changed);
+}
+
+/* Under the lock: waits for a request or a heartbeat's time. 1: a request. */
+static int helper_wait(struct rg_helper *helper)
+{
+    const uint64_t beat = helper->comm->context->settings.heartbeat_ms;
+    const uint64_t until = rg_clock_ns() + beat * NS_PER_MS;
+    const struct timespec end = {.tv_sec = (time_t)(until / NS_PER_S),
+                                 .tv_nsec = (long)(until % NS_PER_S)};
+    int late = 0;
+
+    while (!helper->wanted && !helper->stop && !late)
+        late = pthread_cond_timedwait(&helper->changed, &helper->lock, &end);
+    return helper->wanted;
+}
+
+static void *helper_main(void *arg)
+{
+    struct rg_helper *helper = arg;
+    struct rg_context *context = helper->comm->context;
+
+    pthread_mutex_lock(&helper->lock);
+    while (!helper->stop) {
+        const int wanted = helper_wait(helper);
+        const struct rg_help_args args = {.comm = helper->comm->dev,
+                                          .epoch = helper->epoch};
+
+        helper->wanted = 0;
+        if (!wanted && helper->retired)
+            helper_clean(helper);
+        pthread_mutex_unlock(&helper->lock);
+        if (wanted)
+            context->ops->help(context->device, &args);
+        else
+            helper_report(helper);
+        pthread_mutex_lock(&helper->lock);
+    }
+    pthread_mutex_unlock(&helper->lock);
+    return NULL;
+}
+
+static int init_sync(struct rg_helper *helper)
+{
+    pthread_condattr_t attr;
+    int failed = pthread_mutex_init(&helper->lock, NULL);
+
+    if (failed)
+        return failed;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    failed = pthread_cond_init(&helper->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    if (failed)
+        pthread_mutex_destroy(&helper->lock);
+    return failed;
+}
+
+int rg_helper_create(struct rg_comm *comm)
+{
+    struct rg_helper *helper = calloc(1, sizeof *helper);
+
+    if (!helper)
+        return RG_ENOMEM;
+    helper->comm = comm;
+    if (init_sync(helper)) {
+        free(helper);
+        return RG_ENOMEM;
+    }
+    if (pthread_create(&helper->thread, NULL, helper_main, helper)) {
+        rg_log(RG_LOG_ERROR, comm->context->config.rank,
+               "no thread for a communicator's helper");
+        pthread_cond_destroy(&helper->changed);
+        pthread_mutex_destroy(&helper->lock);
+        free(helper);
+        return RG_ESYSTEM;
+    }
+    comm->helper = helper;
+    return RG_OK;
+}
+
+void rg_helper_destroy(struct rg_helper *helper)
+{
+    if (!helper)
+        return;
+    pthread_mutex_lock(&helper->lock);
+    helper->stop = 1;
+    pthread_cond_signal(&helper->changed);
+    pthread_mutex_unlock(&helper->lock);
+    pthread_join(helper->thread, NULL);
+    pthread_cond_destroy(&helper->changed);
+    pthread_mutex_destroy(&helper->lock);
+    free(helper);
+}
+
+static void helper_call(struct rg_helper *helper, uint64_t epoch)
+{
+    pthread_mutex_lock(&helper->lock);
+    helper->wanted = 1;
+    helper->epoch = epoch;
+    pthread_cond_broadcast(&helper->changed);
+    pthread_mutex_unlock(&helper->lock);
+}
+
+static uint64_t generation_bit(const struct rg_comm *comm, uint32_t generation)
+{
+    return 1ull << (generation % comm->context->settings.workspaces);
+}
+
+/* No cleaning ahead of time from now on. 1: the generation is to be cleaned. */
+static int helper_settle(struct rg_comm *comm, uint32_t generation)
+{
+    struct rg_helper *helper = comm->helper;
+    int dirty;
+
+    pthread_mutex_lock(&helper->lock);
+    helper->retired = 0;
+    while (helper->cleaning)
+        pthread_cond_wait(&helper->changed, &helper->lock);
+    dirty = (helper->dirty & generation_bit(comm, generation)) != 0;
+    pthread_mutex_unlock(&helper->lock);
+    return dirty;
+}
+
+static void helper_mark(struct rg_comm *comm, uint32_t generation, int dirty)
+{
+    const uint64_t bit = generation_bit(comm, generation);
+
+    pthread_mutex_lock(&comm->helper->lock);
+    comm->helper->dirty = (comm->helper->dirty & ~bit) | (dirty ? bit : 0);
+    pthread_mutex_unlock(&comm->helper->lock);
+}
+
+/* ---- waiting for the device --------------------------------------------- */
+
+/* Pairs with the keeper's releases, of its coming and of its going. */
+static int is_kept(const struct rg_comm *comm)
+{
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    const uint64_t kept = rg_load_acquire(&mailbox->kept);
+
+    return rg_load_acquire(&mailbox->keeping) != kept;
+}
+
+static int wait_kept(struct rg_comm *comm, uint64_t limit_ns)
+{
+    uint64_t polls = 0;
+    int status = RG_OK;
+
+    while (status == RG_OK && !is_kept(comm))
+        status = hold_pause(&polls, limit_ns);
+    return status;
+}
+
+/* An order that a keeper left undone is not the next one's. */
+static void forget_orders(struct rg_comm *comm)
+{
+    rg_store_release(&comm->mapped->orders.number,
+                     rg_load_acquire(&comm->mapped->mailbox.done));
+}
+
+/* ---- orders ------------------------------------------------------------- */
+
+int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
+{
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    int status;
+
+    if (!comm->open)
+        return RG_OK;
+    rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
+    if (!is_kept(comm)) {
+        forget_orders(comm);
+        helper_call(comm->helper, comm->view->epoch);
+    }
+    status = wait_kept(comm, limit_after((uint64_t)timeout_ms));
+    if (status)
+        return status;
+    comm->held.claimed = rg_load_relaxed(&mailbox->claimed);
+    comm->held.completed = rg_load_relaxed(&mailbox->completed);
+    comm->open = 0;
+    return RG_OK;
+}
+
+static int hold_keep(struct rg_comm *comm)
+{
+    if (is_kept(comm))
+        return RG_OK;
+    forget_orders(comm);
+    helper_call(comm->helper, 0);
+    return wait_kept(comm, limit_after(comm->context->settings.park_ms));
+}
+
+/* Hands out the order that is written, and waits for it. */
+static int hold_order(struct rg_comm *comm, enum rg_order_kind kind)
+{
+    struct rg_orders *orders = &comm->mapped->orders;
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    const uint64_t number = rg_load_relaxed(&orders->number) + 1;
+    const uint64_t limit = limit_after(comm->context->settings.park_ms);
+    uint64_t polls = 0;
+    int status = RG_OK;
+
+    rg_store_relaxed(&orders->kind, kind);
+    rg_store_release(&orders->number, number);
+    while (rg_load_acquire(&mailbox->done) != number && status == RG_OK) {
+        status = hold_pause(&polls, limit);
+        if (status == RG_OK && !is_kept(comm) &&
+            rg_load_acquire(&mailbox->done) != number)
+            status = RG_ECLOSED;
+    }
+    if (status)
+        rg_log(RG_LOG_ERROR, comm->context->config.rank,
+               "group %u: nobody keeps the communicator any more (RG_PARK_MS)",
+               comm->group);
+    return status;
+}
+
+int rg_hold_clean(struct rg_comm *comm, uint32_t generation)
+{
+    struct rg_orders *orders = &comm->mapped->orders;
+    int status;
+
+    if (!helper_settle(comm, generation))
+        return RG_OK;
+    status = hold_keep(comm);
+    if (status)
+        return status;
+    rg_store_relaxed(&orders->offset, rg_comm_workspace(comm, generation));
+    rg_store_relaxed(&orders->bytes, comm->layout.bytes);
+    status = hold_order(comm, RG_ORDER_CLEAN);
+    if (status == RG_OK)
+        helper_mark(comm, generation, 0);
+    return status;
+}
+
+static void write_words(uint64_t *to, const void *from, size_t bytes)
+{
+    const uint64_t *words = from;
+
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        rg_store_relaxed(&to[i], words[i]);
+}
+
+static void write_plan(struct rg_comm *comm, uint64_t ended)
+{
+    struct rg_orders *orders = &comm->mapped->orders;
+    const size_t bytes = rg_plan_bytes(comm->context->config.capacity);
+    struct rg_hot_plan hot;
+
+    rg_plan_excerpt(&comm->layout, comm->plan, comm->context->service->region,
+                    &hot);
+    /* Packets of a generation are counted from its start. */
+    hot.packet_cursor = comm->plan->first_seq - 1;
+    write_words((uint64_t *)(void *)&orders->hot, &hot, sizeof hot);
+    write_words((uint64_t *)(void *)(orders + 1), comm->plan, bytes);
+    rg_store_relaxed(&orders->plan_bytes, bytes);
+    rg_store_relaxed(&orders->index, (uint64_t)!comm->plan_index);
+    rg_store_relaxed(&orders->ended, ended);
+    rg_store_relaxed(&orders->park_ns,
+                     comm->context->settings.park_ms * NS_PER_MS);
+}
+
+int rg_hold_open(struct rg_comm *comm, uint64_t ended)
+{
+    int status = hold_keep(comm);
+
+    if (status)
+        return status;
+    helper_mark(comm, comm->view->workspace, 1);
+    write_plan(comm, ended);
+    status = hold_order(comm, RG_ORDER_OPEN);
+    if (status)
+        return status;
+    comm->plan_index = !comm->plan_index;
+    comm->open = 1;
+    return RG_OK;
+}
+
+int rg_hold_leave(struct rg_comm *comm)
+{
+    const int status = hold_keep(comm);
+
+    return status ? status : hold_order(comm, RG_ORDER_LEAVE);
+}
+
+void rg_hold_abandon(struct rg_comm *comm)
+{
+    if (is_kept(comm))
+        hold_order(comm, RG_ORDER_LEAVE);
+}
+
+void rg_hold_retire(struct rg_comm *comm, const struct rg_view *view)
+{
+    uint64_t kept = generation_bit(comm, view->workspace);
+
+    for (int slot = 0; slot < view->capacity; slot++)
+        if (view->members[slot].quarantine)
+            kept |= generation_bit(comm, view->members[slot].quarantine - 1);
+    pthread_mutex_lock(&comm->helper->lock);
+    comm->helper->retired = comm->helper->dirty & ~kept;
+    pthread_mutex_unlock(&comm->helper->lock);
+}

@@ -1,0 +1,12 @@
+noinst_LIBRARIES += librg_recovery.a
+librg_recovery_a_SOURCES = \
+	runtime/recovery/ledger.c runtime/recovery/ledger.h \
+	runtime/recovery/life.c \
+	runtime/recovery/outcome.c \
+	runtime/recovery/recovery.h \
+	runtime/recovery/worker.c
+
+rg_unit_tests += runtime/recovery/test/test_ledger
+runtime_recovery_test_test_ledger_SOURCES = runtime/recovery/test/test_ledger.c
+runtime_recovery_test_test_ledger_LDADD = librg_recovery.a librg_control.a \
+	librg_core.a $(CMOCKA_LIBS)

@@ -1,0 +1,550 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+#include "runtime/device/word.h"
+#include "runtime/exec/hold.h"
+#include "runtime/exec/routes.h"
+#include "runtime/recovery/recovery.h"
+
+enum {
+    WORKER_POLL_MS = 5,  /* between two looks at the mailbox */
+    WORKER_PROVE_MS = 1, /* between two looks at the peers' marks */
+    NS_PER_MS = 1000000
+};
+
+static struct rg_driver *driver_of(const struct rg_recovery *recovery)
+{
+    return recovery->comm->context->driver;
+}
+
+static const struct rg_settings *settings_of(const struct rg_recovery *recovery)
+{
+    return &recovery->comm->context->settings;
+}
+
+static int rank_of(const struct rg_recovery *recovery)
+{
+    return recovery->comm->context->config.rank;
+}
+
+static void reach(const struct rg_recovery *recovery, enum rg_phase phase,
+                  uint64_t epoch)
+{
+    const struct rg_probe *probe = &recovery->comm->context->config.probe;
+
+    if (probe->reached)
+        probe->reached(probe->arg, phase, epoch);
+}
+
+/* ---- what the user hears ------------------------------------------------ */
+
+static void notify(struct rg_recovery *recovery, enum rg_notice_kind kind,
+                   uint64_t epoch, int status, const struct rg_bitset *slots)
+{
+    struct rg_notice_item *item = calloc(1, sizeof *item);
+
+    if (!item) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery), "no memory for a notice");
+        return;
+    }
+    item->notice.kind = kind;
+    item->notice.epoch = epoch;
+    item->notice.status = status;
+    for (int slot = -1; slots && (slot = rg_bitset_next(slots, slot + 1)) >= 0;)
+        item->notice.slots[slot / 64] |= 1ull << (slot % 64);
+    pthread_mutex_lock(&recovery->comm->lock);
+    if (recovery->first)
+        recovery->last->next = item;
+    else
+        recovery->first = item;
+    recovery->last = item;
+    pthread_cond_broadcast(&recovery->changed);
+    pthread_mutex_unlock(&recovery->comm->lock);
+}
+
+static void refuse(struct rg_recovery *recovery, int status)
+{
+    pthread_mutex_lock(&recovery->comm->lock);
+    recovery->refusals++;
+    recovery->refusal = status;
+    pthread_cond_broadcast(&recovery->changed);
+    pthread_mutex_unlock(&recovery->comm->lock);
+}
+
+/* ---- out of the group --------------------------------------------------- */
+
+/* Every seq that is known to have completed everywhere. */
+static uint64_t floor_of(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    uint64_t floor = 0;
+
+    if (comm->view)
+        rg_driver_committed(driver_of(recovery), comm->group, comm->view->epoch,
+                            &floor);
+    return floor;
+}
+
+static void closed(struct rg_recovery *recovery, int status)
+{
+    struct rg_comm *comm = recovery->comm;
+    const uint64_t floor = floor_of(recovery);
+
+    pthread_mutex_lock(&comm->lock);
+    rg_ledger_leave(&recovery->ledger, floor);
+    recovery->epoch = 0;
+    recovery->failed = status;
+    rg_store_release(&comm->closed, (uint64_t)-status);
+    pthread_cond_broadcast(&recovery->changed);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/*
+ * From now on every call and every launch ends at once. Only a device that has
+ * been seen to stop is said to be fenced.
+ */
+static void close_down(struct rg_recovery *recovery, int status)
+{
+    struct rg_comm *comm = recovery->comm;
+    int stuck;
+
+    recovery->finding = 0;
+    closed(recovery, status);
+    stuck = rg_hold_begin(comm, (int)settings_of(recovery)->window_ms);
+    if (stuck == RG_OK)
+        stuck = rg_hold_leave(comm);
+    if (stuck == RG_OK)
+        rg_driver_fenced(driver_of(recovery), comm->group);
+    reach(recovery, RG_PHASE_CLOSED, 0);
+    notify(recovery, RG_NOTICE_CLOSED, 0, status, NULL);
+}
+
+/* This rank cannot go on: the others go on without it. */
+static void give_up(struct rg_recovery *recovery, int status)
+{
+    close_down(recovery, status);
+    rg_driver_leave(driver_of(recovery), recovery->comm->group);
+}
+
+/* ---- the flush ---------------------------------------------------------- */
+
+static void on_prepare(struct rg_recovery *recovery,
+                       const struct rg_group_event *event)
+{
+    struct rg_comm *comm = recovery->comm;
+    int status;
+
+    reach(recovery, RG_PHASE_PREPARE, event->epoch);
+    recovery->finding = 0;
+    status = rg_hold_begin(comm, (int)settings_of(recovery)->park_ms);
+    if (status == RG_OK)
+        status = rg_hold_clean(comm, event->workspace);
+    if (status) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery),
+               "group %u: the device does not come to rest: %s", comm->group,
+               rg_status_string(status));
+        give_up(recovery, RG_EISOLATED);
+        return;
+    }
+    /* Whatever has failed in the epoch is over with it. */
+    recovery->failure = rg_load_acquire(&comm->mapped->mailbox.failure);
+    reach(recovery, RG_PHASE_HELD, event->epoch);
+    rg_driver_quiesced(driver_of(recovery), comm->group, event->epoch,
+                       comm->held.completed, comm->held.claimed);
+}
+
+static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)
+{
+    rg_view_destroy(recovery->pending);
+    recovery->pending = event->view;
+    event->view = NULL;
+    reach(recovery, RG_PHASE_VIEW, event->epoch);
+    rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
+                         event->epoch);
+}
+
+/* ---- a new view in force ------------------------------------------------ */
+
+/* The most ranks that share one device: their launches must fit together. */
+static int view_sharers(const struct rg_view *view)
+{
+    int most = 1;
+
+    for (int a = 0; a < view->nactive; a++) {
+        const char *uuid = view->members[view->order[a]].info.device_uuid;
+        int same = 0;
+
+        for (int b = 0; b < view->nactive; b++)
+            same += strcmp(uuid,
+                           view->members[view->order[b]].info.device_uuid) == 0;
+        most = same > most ? same : most;
+    }
+    return most;
+}
+
+/* What launches look at; before the word opens. */
+static void publish(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+
+    rg_store_relaxed(&comm->sharers, (uint64_t)view_sharers(comm->view));
+    rg_store_relaxed(&comm->backend, (uint64_t)comm->view->backend);
+    if (recovery->joining)
+        rg_store_relaxed(&comm->seq, comm->view->first_seq - 1);
+}
+
+static void opened(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    const uint64_t epoch = comm->view->epoch;
+
+    recovery->joining = 0;
+    pthread_mutex_lock(&comm->lock);
+    recovery->epoch = epoch;
+    pthread_cond_broadcast(&recovery->changed);
+    pthread_mutex_unlock(&comm->lock);
+    reach(recovery, RG_PHASE_OPEN, epoch);
+    notify(recovery, RG_NOTICE_VIEW, epoch, RG_OK, NULL);
+    rg_hold_retire(comm, comm->view);
+}
+
+static int view_open(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    struct rg_plan_input input = rg_comm_plan_input(comm, comm->view);
+
+    rg_comm_routes_dense(comm, comm->view, comm->routes);
+    pthread_mutex_lock(&comm->lock);
+    rg_plan_build(&comm->layout, &input, comm->plan);
+    pthread_mutex_unlock(&comm->lock);
+    publish(recovery);
+    return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
+                                                : comm->held.claimed);
+}
+
+/* Some member cannot be reached: the group decides what follows from that. */
+static void unreachable(struct rg_recovery *recovery)
+{
+    recovery->finding = 0;
+    rg_driver_report_unreachable(driver_of(recovery), recovery->comm->group,
+                                 &recovery->slots);
+    if (!recovery->joining)
+        return;
+    pthread_mutex_lock(&recovery->comm->lock);
+    recovery->failed = RG_EFAILED;
+    pthread_cond_broadcast(&recovery->changed);
+    pthread_mutex_unlock(&recovery->comm->lock);
+}
+
+/* Goes on with a view that is decided, once the ways to all are found. */
+static void find_and_open(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    int status = rg_comm_routes_find(comm, comm->view, &recovery->slots);
+
+    if (status == RG_EPENDING) {
+        if (rg_clock_ns() > recovery->finding_limit)
+            unreachable(recovery);
+        return;
+    }
+    recovery->finding = 0;
+    if (status == RG_EFAILED) {
+        unreachable(recovery);
+        return;
+    }
+    if (status == RG_OK)
+        status = view_open(recovery);
+    if (status == RG_OK)
+        opened(recovery);
+    else
+        give_up(recovery, status == RG_ECLOSED ? RG_EISOLATED : status);
+}
+
+static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
+{
+    struct rg_comm *comm = recovery->comm;
+    int status;
+
+    reach(recovery, RG_PHASE_ACTIVATE, epoch);
+    pthread_mutex_lock(&comm->lock);
+    rg_view_destroy(comm->view);
+    comm->view = recovery->pending;
+    recovery->pending = NULL;
+    status = rg_ledger_enter(&recovery->ledger, comm->view);
+    pthread_mutex_unlock(&comm->lock);
+    if (status) {
+        give_up(recovery, status);
+        return;
+    }
+    recovery->finding = 1;
+    recovery->finding_limit =
+        rg_clock_ns() + settings_of(recovery)->bootstrap_ms * NS_PER_MS;
+    find_and_open(recovery);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+static void on_notice(struct rg_recovery *recovery,
+                      struct rg_group_event *event)
+{
+    notify(recovery, event->status == 1 ? RG_NOTICE_WAITING : RG_NOTICE_FAILED,
+           event->epoch, RG_OK, &event->slots);
+    rg_bitset_fini(&event->slots);
+}
+
+/* An error while a view is in force refuses a request, else it is the end. */
+static void on_error(struct rg_recovery *recovery, int status)
+{
+    if (recovery->joining)
+        close_down(recovery, status ? status : RG_EFAILED);
+    else
+        refuse(recovery, status ? status : RG_EFAILED);
+}
+
+static void on_event(struct rg_recovery *recovery, struct rg_group_event *event)
+{
+    switch (event->kind) {
+    case RG_EVENT_PREPARE:
+        on_prepare(recovery, event);
+        break;
+    case RG_EVENT_VIEW:
+        on_view(recovery, event);
+        break;
+    case RG_EVENT_ACTIVATE:
+        on_activate(recovery, event->epoch);
+        break;
+    case RG_EVENT_NOTICE:
+        on_notice(recovery, event);
+        break;
+    case RG_EVENT_ISOLATED:
+        close_down(recovery, event->status);
+        break;
+    case RG_EVENT_ERROR:
+        on_error(recovery, event->status);
+        break;
+    default:
+        break;
+    }
+    rg_view_destroy(event->view);
+}
+
+/* ---- the device's failures ---------------------------------------------- */
+
+/* The ranks in the mailbox's bitmap, as slots of the view they belong to. */
+static int mailbox_slots(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    int count = 0;
+
+    rg_bitset_zero(&recovery->slots);
+    for (uint32_t rank = 0; rank < comm->plan->nranks; rank++) {
+        const uint64_t word = rg_load_relaxed(&mailbox->peers[rank / 64]);
+
+        if (!(word >> (rank % 64) & 1))
+            continue;
+        rg_bitset_set(&recovery->slots, (int)comm->plan->routes[rank].slot);
+        count++;
+    }
+    return count;
+}
+
+/*
+ * A wait that came too late is a matter for the group. What failed by itself,
+ * with nobody to wait for, is this rank's own fault.
+ */
+static void report_failure(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    const uint64_t reasons = rg_load_relaxed(&mailbox->reasons);
+
+    if (reasons & 1ull << -RG_ETIMEDOUT && mailbox_slots(recovery)) {
+        rg_log(RG_LOG_WARN, rank_of(recovery),
+               "group %u: seq %llu ran into its deadline", comm->group,
+               (unsigned long long)rg_load_relaxed(&mailbox->seq));
+        reach(recovery, RG_PHASE_STALLED, rg_load_relaxed(&mailbox->epoch));
+        rg_driver_report_stall(driver_of(recovery), comm->group,
+                               rg_load_relaxed(&mailbox->seq),
+                               &recovery->slots);
+    } else if (!(reasons & 1ull << -RG_EABORTED)) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery),
+               "group %u: seq %llu failed on this rank's device", comm->group,
+               (unsigned long long)rg_load_relaxed(&mailbox->seq));
+        give_up(recovery, RG_EFAILED);
+    }
+}
+
+static void look_at_mailbox(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    /* Pairs with the release at the safe point. */
+    const uint64_t failure = rg_load_acquire(&mailbox->failure);
+
+    if (rg_load_relaxed(&comm->closed))
+        return;
+    if (failure != recovery->failure && comm->open) {
+        recovery->failure = failure;
+        report_failure(recovery);
+    } else if (rg_load_acquire(&mailbox->expired)) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery),
+               "group %u: no new view for %llu ms (RG_PARK_MS)", comm->group,
+               (unsigned long long)settings_of(recovery)->park_ms);
+        give_up(recovery, RG_EISOLATED);
+    }
+}
+
+/* ---- the thread --------------------------------------------------------- */
+
+static int join(struct rg_recovery *recovery, int rejoin)
+{
+    struct rg_comm *comm = recovery->comm;
+    const struct rg_context *context = comm->context;
+    struct rg_join join = {.group = comm->group,
+                           .capacity = context->config.capacity,
+                           .first_seq = context->config.first_seq,
+                           .rejoin = rejoin,
+                           .policy = context->config.algo_override};
+    int status = rg_policy_check(&comm->layout, join.policy);
+
+    if (status == RG_OK)
+        status = rg_comm_info(comm, &join.info);
+    if (status)
+        return status;
+    recovery->joining = 1;
+    return rg_driver_join(context->driver, &join);
+}
+
+/* Back with a new incarnation; the user's thread has seen its streams end. */
+static void rejoin(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    int status;
+
+    rg_driver_leave(driver_of(recovery), comm->group);
+    rg_store_release(&comm->mapped->mailbox.expired, 0);
+    recovery->failure = rg_load_acquire(&comm->mapped->mailbox.failure);
+    pthread_mutex_lock(&comm->lock);
+    recovery->rejoin = 0;
+    recovery->failed = RG_OK;
+    rg_store_release(&comm->closed, 0);
+    pthread_mutex_unlock(&comm->lock);
+    status = join(recovery, 1);
+    if (status)
+        closed(recovery, status);
+}
+
+/* 1: the thread is to end. */
+static int take_requests(struct rg_recovery *recovery)
+{
+    int stop, back;
+
+    pthread_mutex_lock(&recovery->comm->lock);
+    stop = recovery->stop;
+    back = recovery->rejoin;
+    pthread_mutex_unlock(&recovery->comm->lock);
+    if (back && !stop)
+        rejoin(recovery);
+    return stop;
+}
+
+static void *worker_main(void *arg)
+{
+    struct rg_recovery *recovery = arg;
+    struct rg_comm *comm = recovery->comm;
+    struct rg_group_event event;
+
+    while (!take_requests(recovery)) {
+        const int wait_ms =
+            recovery->finding ? WORKER_PROVE_MS : WORKER_POLL_MS;
+        const int status =
+            rg_driver_next(driver_of(recovery), comm->group, wait_ms, &event);
+
+        if (status == RG_OK)
+            on_event(recovery, &event);
+        else if (status != RG_EPENDING) {
+            /* Out for good, or the control plane has ended. */
+            if (!rg_load_relaxed(&comm->closed))
+                close_down(recovery, RG_EISOLATED);
+            rg_clock_sleep_ns((uint64_t)wait_ms * NS_PER_MS);
+        } else if (recovery->finding)
+            find_and_open(recovery);
+        look_at_mailbox(recovery);
+    }
+    rg_hold_abandon(comm);
+    return NULL;
+}
+
+static void recovery_free(struct rg_recovery *recovery)
+{
+    while (recovery->first) {
+        struct rg_notice_item *item = recovery->first;
+
+        recovery->first = item->next;
+        free(item);
+    }
+    rg_view_destroy(recovery->pending);
+    rg_ledger_fini(&recovery->ledger);
+    rg_bitset_fini(&recovery->slots);
+    pthread_cond_destroy(&recovery->changed);
+    free(recovery);
+}
+
+static int init_changed(struct rg_recovery *recovery)
+{
+    pthread_condattr_t attr;
+    int failed;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    failed = pthread_cond_init(&recovery->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    return failed ? RG_ENOMEM : RG_OK;
+}
+
+int rg_recovery_create(struct rg_comm *comm, int back)
+{
+    struct rg_recovery *recovery = calloc(1, sizeof *recovery);
+    int status;
+
+    if (!recovery)
+        return RG_ENOMEM;
+    recovery->comm = comm;
+    status = init_changed(recovery);
+    if (status) {
+        free(recovery);
+        return status;
+    }
+    status = rg_bitset_init(&recovery->slots, comm->context->config.capacity);
+    if (status == RG_OK)
+        status = join(recovery, back);
+    if (status == RG_OK &&
+        pthread_create(&recovery->thread, NULL, worker_main, recovery)) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery),
+               "no thread for a communicator's recovery");
+        rg_driver_leave(driver_of(recovery), comm->group);
+        status = RG_ESYSTEM;
+    }
+    if (status) {
+        recovery_free(recovery);
+        return status;
+    }
+    comm->recovery = recovery;
+    return RG_OK;
+}
+
+void rg_recovery_destroy(struct rg_recovery *recovery)
+{
+    if (!recovery)
+        return;
+    pthread_mutex_lock(&recovery->comm->lock);
+    recovery->stop = 1;
+    pthread_mutex_unlock(&recovery->comm->lock);
+    pthread_join(recovery->thread, NULL);
+    rg_driver_leave(driver_of(recovery), recovery->comm->group);
+    recovery_free(recovery);
+}
