@@ -238,9 +238,13 @@ static int answer_challenge(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
 static int take_welcome(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
-    struct rg_tcp_hello welcome;
-    int rc = receive(conn, &welcome);
+    struct rg_tcp_hello message;
+    int rc = receive(conn, &message);
 
+    if (rc)
+        return rc;
+    init_message(tcp, conn, RG_TCP_WELCOMED, &message);
+    rc = send_message(conn, &message);
     if (!rc)
         rg_tcp_adopt(tcp, conn);
     return rc;
@@ -286,24 +290,43 @@ static int check_proof(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     return RG_OK;
 }
 
-void rg_tcp_admit(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
+/* Whether it is of that life of its peer that this end is to talk to. */
+static int is_expected(const struct rg_tcp *tcp, const struct rg_tcp_conn *conn)
 {
     const struct rg_engine_peer *peer = &tcp->engine->peers[conn->peer];
+
+    return peer->ops && peer->card.token == conn->token;
+}
+
+void rg_tcp_admit(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
+{
+    struct rg_tcp_conn *attempt = tcp->links[conn->peer].attempt;
     struct rg_tcp_hello welcome;
 
-    if (!peer->ops || peer->card.token != conn->token)
+    if (!is_expected(tcp, conn))
         return;
-    /* Both try at once: the lower rank's connection counts. */
-    if (tcp->links[conn->peer].attempt &&
-        tcp->engine->config.rank < conn->peer) {
+    if (attempt && tcp->engine->config.rank < conn->peer) {
         rg_tcp_lose(tcp, conn);
         return;
     }
+    conn->stage = RG_TCP_WELCOMED;
     init_message(tcp, conn, RG_TCP_WANT_WELCOME, &welcome);
     if (send_message(conn, &welcome))
         rg_tcp_lose(tcp, conn);
-    else
+    else if (attempt)
+        rg_tcp_give_up(tcp, conn->peer);
+}
+
+static int take_start(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
+{
+    struct rg_tcp_hello start;
+    int rc = receive(conn, &start);
+
+    if (!rc && !is_expected(tcp, conn))
+        return RG_ECLOSED; /* given up since it was welcomed */
+    if (!rc)
         rg_tcp_adopt(tcp, conn);
+    return rc;
 }
 
 /* Nothing is sent before the welcome, so all that can come is the end. */
@@ -323,6 +346,7 @@ void rg_tcp_shake(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
         [RG_TCP_WANT_CHALLENGE] = answer_challenge,
         [RG_TCP_WANT_PROOF] = check_proof,
         [RG_TCP_WANT_WELCOME] = take_welcome,
+        [RG_TCP_WELCOMED] = take_start,
     };
     int rc;
 

@@ -108,6 +108,24 @@ static void end_commands(struct rg_tcp *tcp, struct rg_tcp_link *link,
     rg_engine_complete_all(tcp->engine, &link->queue, status);
 }
 
+/* Whether the end of this connection leaves its link without any. */
+static int was_last(const struct rg_tcp *tcp, struct rg_tcp_link *link,
+                    const struct rg_tcp_conn *conn, enum rg_tcp_stage stage)
+{
+    if (link->conn == conn) {
+        link->conn = NULL;
+        return 1;
+    }
+    if (link->attempt == conn) {
+        link->attempt = NULL;
+        /* Turned down after TCP had connected: the lower rank's own attempt
+         * is on its way here. */
+        return stage == RG_TCP_CONNECTING ||
+               tcp->engine->config.rank < conn->peer;
+    }
+    return stage == RG_TCP_WELCOMED && !link->conn && !link->attempt;
+}
+
 void rg_tcp_lose(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
     const enum rg_tcp_stage stage = conn->stage;
@@ -117,19 +135,16 @@ void rg_tcp_lose(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     if (conn->peer < 0)
         return;
     link = &tcp->links[conn->peer];
-    if (link->conn == conn) {
-        link->conn = NULL;
-    } else if (link->attempt == conn) {
-        link->attempt = NULL;
-        /* Turned down after TCP had connected: the lower rank's own attempt
-         * is on its way here. */
-        if (stage > RG_TCP_WANT_HELLO && tcp->engine->config.rank > conn->peer)
-            return;
-    } else {
+    if (!was_last(tcp, link, conn, stage))
         return;
-    }
     link->lost = 1;
     end_commands(tcp, link, RG_EFAILED);
+}
+
+void rg_tcp_give_up(struct rg_tcp *tcp, int peer)
+{
+    retire(tcp->links[peer].attempt);
+    tcp->links[peer].attempt = NULL;
 }
 
 void rg_tcp_adopt(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
@@ -219,6 +234,16 @@ static void admit_proven(struct rg_tcp *tcp)
             rg_tcp_admit(tcp, conn);
 }
 
+/* The peer's own connection is about to start. */
+static int is_welcomed(const struct rg_tcp *tcp, int peer)
+{
+    const struct rg_tcp_conn *conn = tcp->conns;
+
+    while (conn && (conn->stage != RG_TCP_WELCOMED || conn->peer != peer))
+        conn = conn->next;
+    return conn != NULL;
+}
+
 static int tcp_connect(void *state, int peer,
                        const struct rg_engine_card_data *card)
 {
@@ -230,7 +255,7 @@ static int tcp_connect(void *state, int peer,
         return RG_ENOTSUP;
     link->expected = 1;
     link->lost = 0;
-    if (link->conn || link->attempt)
+    if (link->conn || link->attempt || is_welcomed(tcp, peer))
         return RG_OK;
     if (tcp->engine->config.rank > peer && !again)
         return RG_OK;

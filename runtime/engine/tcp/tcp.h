@@ -10,6 +10,7 @@
  *     PROOF(hash("c", ranks, c, a))    -->
  *                                      <--   WELCOME, once the acceptor has
  *                                              been given this peer's card
+ *     START                            -->
  *
  * It keeps out who does not know the secret, strays and former lives of a rank
  * (by token). It neither encrypts nor protects what follows: somebody who can
@@ -17,7 +18,10 @@
  * with that as with MPI.
  *
  * The first connection is made by the lower rank, one after a loss by either;
- * if both try at once the lower rank's counts. Then frames in both directions:
+ * if both try at once the lower rank's counts: it turns the other down, and the
+ * other gives its own up when it welcomes. START tells a connection that is
+ * wanted from one that was given up after its proof. Then frames in both
+ * directions:
  *
  *   PUT   header, payload, verdict: the signal follows the payload, and a
  *         command can be called off after its payload has begun to flow
@@ -45,6 +49,7 @@ enum rg_tcp_stage {
     RG_TCP_WANT_PROOF,
     RG_TCP_WANT_WELCOME,
     RG_TCP_PROVEN, /* accepted; waits for the peer's card */
+    RG_TCP_WELCOMED,
     RG_TCP_UP,
     RG_TCP_DEAD /* to be freed at the end of the poll */
 };
@@ -155,6 +160,8 @@ struct rg_tcp {
 void rg_tcp_lose(struct rg_tcp *tcp, struct rg_tcp_conn *conn);
 /* The handshake is over; takes the place of what the link had. */
 void rg_tcp_adopt(struct rg_tcp *tcp, struct rg_tcp_conn *conn);
+/* Ends the attempt of its own to reach the peer. */
+void rg_tcp_give_up(struct rg_tcp *tcp, int peer);
 /* Owned by tcp from then on. Null: no memory, or epoll refuses it (logged). */
 struct rg_tcp_conn *rg_tcp_add(struct rg_tcp *tcp, int fd);
 /* Asks epoll for the readiness that the connection waits for. */

@@ -420,14 +420,19 @@ static void test_fail_and_reconnect(void **state)
     free_pair(&pair);
 }
 
-/* Both ends lose the link and come back in any order. */
+/*
+ * Both ends lose the link and come back in any order. One that connects early
+ * waits for the other's consent; what it gives up meanwhile must not take the
+ * place of what the other makes, now or a little later.
+ */
 static void test_both_reconnect(void **state)
 {
     struct pair pair = make_pair(provider_of(state));
 
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 40; round++) {
         const int first = round % 2;
         struct rg_engine_command command = put(1, DATA, "both", 5);
+        uint64_t limit;
 
         rg_engine_fail(pair.ends[0], 1);
         rg_engine_fail(pair.ends[1], 0);
@@ -435,14 +440,85 @@ static void test_both_reconnect(void **state)
         for (int i = 0; i < round; i++)
             rg_engine_poll(pair.ends[i % 3 ? first : 1 - first], NULL, 0);
         join(pair.ends[1 - first], first, pair.ends[first]);
-        for (int end = 0; end < 2; end++) {
-            command.peer = 1 - end;
-            assert_int_equal(rg_engine_submit(pair.ends[end], &command), RG_OK);
-            assert_int_equal(await(pair.ends[end], pair.ends[1 - end], NULL),
+        limit = rg_clock_ns() + SECOND_NS / 1000;
+        for (int end = 0; end < 2 || rg_clock_ns() < limit; end++) {
+            command.peer = 1 - end % 2;
+            assert_int_equal(rg_engine_submit(pair.ends[end % 2], &command),
                              RG_OK);
+            assert_int_equal(
+                await(pair.ends[end % 2], pair.ends[1 - end % 2], NULL), RG_OK);
         }
     }
-    assert_int_equal(signal_of(pair.ends[0]), 20);
+    free_pair(&pair);
+}
+
+enum { CROSSINGS = 200 };
+
+struct crossing {
+    struct rg_engine *engine;
+    struct rg_engine_card peer_card;
+    int peer;
+    pthread_barrier_t *barrier;
+    int errors;
+    int *both_open; /* commands without completion, of both ends */
+};
+
+/* Loses the link, connects again at the same time as the peer, and sends. */
+static void *cross(void *arg)
+{
+    struct crossing *own = arg;
+
+    for (unsigned round = 0; round < CROSSINGS; round++) {
+        const struct rg_engine_command command = put(own->peer, DATA, "x", 2);
+        const uint64_t limit = rg_clock_ns() + 5 * SECOND_NS;
+        struct rg_engine_completion done = {.status = RG_EPENDING};
+        int count = 0;
+
+        rg_engine_fail(own->engine, own->peer);
+        __atomic_store_n(own->both_open, 2, __ATOMIC_RELEASE);
+        pthread_barrier_wait(own->barrier);
+        if (round % 3 == (unsigned)own->peer)
+            rg_clock_sleep_ns(round * 1000);
+        own->errors |= rg_engine_connect(own->engine, own->peer,
+                                         &own->peer_card) != RG_OK ||
+                       rg_engine_submit(own->engine, &command) != RG_OK;
+        /* The peer's command needs this end's polls too. */
+        while (__atomic_load_n(own->both_open, __ATOMIC_ACQUIRE) > 0 &&
+               rg_clock_ns() < limit) {
+            const int more = count ? rg_engine_poll(own->engine, NULL, 0)
+                                   : rg_engine_poll(own->engine, &done, 1);
+
+            count += more;
+            if (more)
+                __atomic_sub_fetch(own->both_open, 1, __ATOMIC_ACQ_REL);
+        }
+        own->errors += done.status != RG_OK;
+        pthread_barrier_wait(own->barrier);
+    }
+    return NULL;
+}
+
+static void test_crossing_connections(void **state)
+{
+    struct pair pair = make_pair(provider_of(state));
+    struct crossing ends[2];
+    pthread_barrier_t barrier;
+    pthread_t thread;
+    int both_open = 2;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int end = 0; end < 2; end++) {
+        ends[end] = (struct crossing){.engine = pair.ends[end],
+                                      .peer = 1 - end,
+                                      .barrier = &barrier,
+                                      .both_open = &both_open};
+        rg_engine_get_card(pair.ends[1 - end], &ends[end].peer_card);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, cross, &ends[1]), 0);
+    cross(&ends[0]);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    assert_int_equal(ends[0].errors + ends[1].errors, 0);
     free_pair(&pair);
 }
 
@@ -714,6 +790,7 @@ int main(void)
         ON_BOTH(test_cancel),
         ON_BOTH(test_fail_and_reconnect),
         ON_BOTH(test_both_reconnect),
+        ON_BOTH(test_crossing_connections),
         ON_BOTH(test_rejoin),
         ON_BOTH(test_deadline),
         ON_BOTH(test_peer_killed),
