@@ -1,10 +1,12 @@
 bin_PROGRAMS += validate/rg_validate
 validate_rg_validate_SOURCES = \
 	validate/cases_plant.c \
+	validate/cases_recovery.c \
 	validate/cases_replay.c \
 	validate/cases_results.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
+	validate/recovery.h validate/recovery_worker.c \
 	validate/rg_validate.c \
 	validate/suite.c validate/suite.h \
 	validate/trial.c validate/trial.h

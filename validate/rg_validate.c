@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "harness/options.h"
+#include "harness/worker.h"
+#include "validate/recovery.h"
 #include "validate/suite.h"
 
 static const struct rg_suite_options defaults = {
@@ -61,6 +63,7 @@ static int build_list(const struct rg_suite_options *options,
 
     if (rg_cases_results(list, options) != RG_OK ||
         rg_cases_replay(list, options) != RG_OK ||
+        rg_cases_recovery(list, options) != RG_OK ||
         rg_cases_plant(list, options) != RG_OK)
         return RG_ENOMEM;
     for (int i = 0; i < list->n; i++) {
@@ -178,6 +181,8 @@ int main(int argc, char **argv)
     enum rg_options_result result =
         rg_options_parse(&program, argc, argv, &options);
 
+    if (rg_worker_present())
+        return rg_recovery_worker();
     if (result == RG_OPTIONS_RUN)
         result = look_at_list(&options);
     if (result != RG_OPTIONS_RUN)

@@ -1,0 +1,340 @@
+/*
+ * recovery.*: ranks are killed, stopped, or leave, at chosen moments; the
+ * others must go on and agree. Each case is one fault plan, played to workers
+ * of its own. All supervisors judge the same reports, so all say the same.
+ *
+ * What must hold afterwards: every fault of the plan was injected; all
+ * survivors hold the same view without those that failed; every invocation has
+ * the same outcome, epoch and participants at every rank that knows it; a
+ * committed one has the right sum over its participants and the same bits
+ * everywhere; the last one is committed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/supervisor.h"
+#include "validate/recovery.h"
+#include "validate/suite.h"
+
+enum { INVOCATIONS = 12, COUNT = 50000, DEADLINE_MS = 60000 };
+
+enum { PARAM_PLAN, PARAM_REPLAY };
+
+/* %L: the last rank; %P: the one before it. Rank 0 is the coordinator. */
+static const struct recovery {
+    const char *name;
+    int ranks; /* at least */
+    int stall_ms;
+    const char *plan;
+} recoveries[] = {
+    {"kill.bootstrap.leaf", 2, 0, "at seq 0 phase bootstrap rank %L kill"},
+    {"kill.start.leaf", 2, 0, "at seq 5 phase start rank %L kill"},
+    {"kill.mid.leaf", 2, 0, "at seq 5 phase mid rank %L kill"},
+    {"kill.complete.leaf", 2, 0, "at seq 5 phase complete rank %L kill"},
+    {"kill.idle.leaf", 2, 0, "at seq 5 phase idle rank %L kill"},
+    {"kill.start.coordinator", 2, 0, "at seq 5 phase start rank 0 kill"},
+    {"kill.mid.coordinator", 2, 0, "at seq 5 phase mid rank 0 kill"},
+    {"kill.complete.coordinator", 2, 0, "at seq 5 phase complete rank 0 kill"},
+    {"kill.idle.coordinator", 2, 0, "at seq 5 phase idle rank 0 kill"},
+    {"exit.start.leaf", 2, 0, "at seq 5 phase start rank %L exit"},
+    {"exit.start.coordinator", 2, 0, "at seq 5 phase start rank 0 exit"},
+    {"stop.start.leaf", 3, 500, "at seq 5 phase start rank %L stop 4s"},
+    {"stop.start.coordinator", 3, 500, "at seq 5 phase start rank 0 stop 4s"},
+    {"kill.start.two", 4, 0,
+     "at seq 5 phase start rank %L kill; at seq 5 phase start rank %P kill"},
+    {"kill.later.two", 4, 0,
+     "at seq 4 phase start rank %L kill; at seq 8 phase mid rank %P kill"},
+    {"kill.quiesce.leaf", 4, 0,
+     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank %P kill"},
+    {"kill.parked.leaf", 4, 0,
+     "at seq 5 phase start rank %L kill; at view 2 phase parked rank %P kill"},
+    {"kill.apply.leaf", 4, 0,
+     "at seq 5 phase start rank %L kill; at view 2 phase apply rank %P kill"},
+    {"kill.quiesce.coordinator", 4, 0,
+     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank 0 kill"},
+    {"kill.parked.coordinator", 4, 0,
+     "at seq 5 phase start rank %L kill; at view 2 phase parked rank 0 kill"},
+    {"kill.apply.coordinator", 4, 0,
+     "at seq 5 phase start rank %L kill; at view 2 phase apply rank 0 kill"},
+};
+
+enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
+
+/* The plan for so many ranks. */
+static void write_plan(const char *pattern, int size, char *text, size_t bytes)
+{
+    size_t n = 0;
+
+    for (; *pattern != '\0' && n + 12 < bytes; pattern++) {
+        if (*pattern != '%')
+            text[n++] = *pattern;
+        else
+            n += (size_t)snprintf(text + n, bytes - n, "%d",
+                                  *++pattern == 'L' ? size - 1 : size - 2);
+    }
+    text[n] = '\0';
+}
+
+/* ---- what the reports say ----------------------------------------------- */
+
+struct played {
+    struct rg_supervision supervision;
+    struct rg_fault_plan *plan;
+    struct rg_recovery_scenario scenario;
+    uint64_t hit; /* ranks that the plan means to remove */
+    const struct rg_recovery_report *reports[RG_RECOVERY_RANKS_MAX];
+};
+
+static const struct rg_recovery_line *
+lines_of(const struct rg_recovery_report *report)
+{
+    return (const struct rg_recovery_line *)(report + 1);
+}
+
+static int is_hit(const struct played *played, int rank)
+{
+    return (int)(played->hit >> rank & 1);
+}
+
+static void find_hit(struct played *played)
+{
+    for (int i = 0; i < rg_fault_plan_size(played->plan); i++)
+        played->hit |= UINT64_C(1)
+                       << rg_fault_plan_entry(played->plan, i)->rank;
+}
+
+static void find_reports(struct played *played)
+{
+    for (int r = 0; r < played->supervision.size; r++) {
+        size_t cursor = 0;
+        struct rg_record record;
+
+        while (rg_supervision_next(&played->supervision, r, &cursor, &record))
+            if (record.kind == RG_RECORD_REPORT &&
+                record.bytes >= sizeof(struct rg_recovery_report))
+                played->reports[r] = record.data;
+    }
+}
+
+static void judge_plan(struct played *played, struct rg_case_result *result)
+{
+    char text[120];
+    int missed;
+
+    rg_supervision_count(&played->supervision, played->plan);
+    missed = rg_fault_plan_missed(played->plan);
+    if (missed < 0)
+        return;
+    rg_fault_print(rg_fault_plan_entry(played->plan, missed), text,
+                   sizeof(text));
+    rg_case_fail(result, RG_EXIT_RECOVERY, "not injected: %s", text);
+}
+
+static void judge_fates(const struct played *played,
+                        struct rg_case_result *result)
+{
+    for (int r = 0; r < played->supervision.size; r++) {
+        const struct rg_fate *fate = &played->supervision.ranks[r].fate;
+
+        if (fate->code != RG_EXIT_PASS)
+            rg_case_fail(result, (enum rg_exit)fate->code,
+                         "rank %d: worker ended with exit code %d, signal %d%s",
+                         r, fate->last.exit_code, fate->last.signal,
+                         fate->last.hang ? ", past the deadline" : "");
+    }
+}
+
+static uint64_t survivors(const struct played *played)
+{
+    const int size = played->supervision.size;
+
+    return ((UINT64_C(2) << (size - 1)) - 1) & ~played->hit;
+}
+
+static void judge_survivor(const struct played *played, int rank,
+                           struct rg_case_result *result)
+{
+    const struct rg_recovery_report *report = played->reports[rank];
+    const int wanted = played->scenario.invocations;
+
+    if (report == NULL)
+        rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: no report", rank);
+    else if (report->status != RG_OK)
+        rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: out of the group: %s",
+                     rank, rg_status_string(report->status));
+    else if (report->members != survivors(played))
+        rg_case_fail(result, RG_EXIT_RECOVERY,
+                     "rank %d: members %#llx instead of %#llx", rank,
+                     (unsigned long long)report->members,
+                     (unsigned long long)survivors(played));
+    else if (report->lines != wanted)
+        rg_case_fail(result, RG_EXIT_RECOVERY,
+                     "rank %d: %d invocations instead of %d", rank,
+                     report->lines, wanted);
+    else if (lines_of(report)[wanted - 1].state != RG_OUTCOME_COMMITTED)
+        rg_case_fail(result, RG_EXIT_RECOVERY,
+                     "rank %d: the last invocation is not committed", rank);
+    else if (report->captures != played->scenario.replay)
+        rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: captured %d times",
+                     rank, report->captures);
+}
+
+static void judge_line(const struct rg_recovery_line *a, int rank_a,
+                       const struct rg_recovery_line *b, int rank_b,
+                       struct rg_case_result *result)
+{
+    const unsigned long long seq = b->seq;
+
+    if (b->wrong)
+        rg_case_fail(result, RG_EXIT_WRONG,
+                     "rank %d: seq %llu: %d wrong elements", rank_b, seq,
+                     b->wrong);
+    if (a->seq != b->seq || a->state != b->state || a->epoch != b->epoch ||
+        a->participants != b->participants)
+        rg_case_fail(
+            result, RG_EXIT_RECOVERY,
+            "seq %llu: rank %d says %s, epoch %llu, members %#llx; rank %d "
+            "(seq %llu) %s, epoch %llu, members %#llx",
+            (unsigned long long)a->seq, rank_a,
+            rg_outcome_name((enum rg_outcome_state)a->state),
+            (unsigned long long)a->epoch, (unsigned long long)a->participants,
+            rank_b, seq, rg_outcome_name((enum rg_outcome_state)b->state),
+            (unsigned long long)b->epoch, (unsigned long long)b->participants);
+    if (a->digest != b->digest)
+        rg_case_fail(result, RG_EXIT_WRONG,
+                     "seq %llu: rank %d holds other bits than rank %d", seq,
+                     rank_b, rank_a);
+}
+
+/* Of all that reported, also those that were excluded meanwhile. */
+static void judge_agreement(const struct played *played,
+                            struct rg_case_result *result)
+{
+    const struct rg_recovery_report *first = NULL;
+    int first_rank = 0;
+
+    for (int r = 0; r < played->supervision.size; r++) {
+        const struct rg_recovery_report *report = played->reports[r];
+
+        if (report == NULL)
+            continue;
+        if (first == NULL || report->lines > first->lines) {
+            first = report;
+            first_rank = r;
+        }
+    }
+    for (int r = 0; first != NULL && r < played->supervision.size; r++) {
+        const struct rg_recovery_report *report = played->reports[r];
+
+        for (int i = 0; report != NULL && i < report->lines; i++)
+            judge_line(&lines_of(first)[i], first_rank, &lines_of(report)[i], r,
+                       result);
+        if (report != NULL && !is_hit(played, r) &&
+            report->epoch != first->epoch)
+            rg_case_fail(result, RG_EXIT_RECOVERY,
+                         "rank %d ends in epoch %llu, rank %d in %llu", r,
+                         (unsigned long long)report->epoch, first_rank,
+                         (unsigned long long)first->epoch);
+    }
+}
+
+/* In the bootstrap there is no group yet to survive: all must be told. */
+static void judge_bootstrap(const struct played *played,
+                            struct rg_case_result *result)
+{
+    for (int r = 0; r < played->supervision.size; r++) {
+        const struct rg_end *end = &played->supervision.ranks[r].fate.last;
+
+        if (!is_hit(played, r) && end->exit_code != RG_EXIT_RECOVERY)
+            rg_case_fail(result, RG_EXIT_RECOVERY,
+                         "rank %d: exit code %d, signal %d%s", r,
+                         end->exit_code, end->signal,
+                         end->hang ? ", past the deadline" : "");
+    }
+}
+
+static void judge(struct played *played, struct rg_case_result *result)
+{
+    const struct rg_fault *fault = rg_fault_plan_entry(played->plan, 0);
+
+    judge_plan(played, result);
+    if (fault->phase == RG_FAULT_IN_BOOTSTRAP) {
+        judge_bootstrap(played, result);
+        return;
+    }
+    judge_fates(played, result);
+    for (int r = 0; r < played->supervision.size; r++)
+        if (!is_hit(played, r))
+            judge_survivor(played, r, result);
+    judge_agreement(played, result);
+}
+
+/* ---- cases -------------------------------------------------------------- */
+
+static int play(const struct rg_job *job, struct played *played)
+{
+    const struct rg_scenario scenario = {.payload = &played->scenario,
+                                         .bytes = sizeof(played->scenario),
+                                         .deadline_ms = DEADLINE_MS};
+    struct rg_supervisor *supervisor;
+    int status = rg_supervisor_create(job, &supervisor);
+
+    if (status != RG_OK)
+        return status;
+    status = rg_supervisor_run(supervisor, &scenario, &played->supervision);
+    rg_supervisor_destroy(supervisor);
+    return status;
+}
+
+static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
+                         struct rg_case_result *result)
+{
+    const struct recovery *recovery = &recoveries[test->param[PARAM_PLAN]];
+    const struct rg_suite_options *options = suite->options;
+    struct played played = {.scenario = {.device = options->device,
+                                         .team_width = options->team_width,
+                                         .teams = options->teams,
+                                         .invocations = INVOCATIONS,
+                                         .count = COUNT,
+                                         .replay = test->param[PARAM_REPLAY],
+                                         .stall_ms = recovery->stall_ms}};
+    int status;
+
+    if (suite->job->size < recovery->ranks ||
+        suite->job->size > RG_RECOVERY_RANKS_MAX) {
+        result->skipped = 1;
+        snprintf(result->text, sizeof(result->text), "needs %d to %d ranks",
+                 recovery->ranks, RG_RECOVERY_RANKS_MAX);
+        return;
+    }
+    write_plan(recovery->plan, suite->job->size, played.scenario.plan,
+               sizeof(played.scenario.plan));
+    status = rg_fault_plan_create(played.scenario.plan, &played.plan, NULL);
+    if (status == RG_OK)
+        status = play(suite->job, &played);
+    if (rg_case_expect_ok(result, status, "supervision") == RG_OK) {
+        find_hit(&played);
+        find_reports(&played);
+        judge(&played, result);
+        rg_supervision_fini(&played.supervision);
+    }
+    rg_fault_plan_destroy(played.plan);
+}
+
+int rg_cases_recovery(struct rg_case_list *list,
+                      const struct rg_suite_options *options)
+{
+    (void)options;
+    for (int i = 0; i < 2 * N_RECOVERIES; i++) {
+        struct rg_case test = {
+            .run = run_recovery,
+            .param = {[PARAM_PLAN] = i / 2, [PARAM_REPLAY] = i % 2}};
+
+        snprintf(test.name, sizeof(test.name), "recovery.%s.%s",
+                 recoveries[i / 2].name, i % 2 ? "replay" : "eager");
+        if (rg_case_list_add(list, &test) != RG_OK)
+            return RG_ENOMEM;
+    }
+    return RG_OK;
+}
