@@ -197,11 +197,9 @@ static int context_agree(const struct rg_context_config *config, int status)
     if (config->ticket)
         return status;
     all = calloc((size_t)config->size, sizeof *all);
-    worst = all ? RG_OK : RG_ENOMEM;
-
-    if (all && config->bootstrap.allgather(config->bootstrap.arg, &status, all,
-                                           sizeof status))
-        worst = RG_ESYSTEM;
+    worst = all ? config->bootstrap.allgather(config->bootstrap.arg, &status,
+                                              all, sizeof status)
+                : RG_ENOMEM;
     for (int i = 0; all && worst == RG_OK && i < config->size; i++)
         worst = all[i];
     free(all);
