@@ -21,57 +21,95 @@ enum { INVOCATIONS = 12, COUNT = 50000, DEADLINE_MS = 60000 };
 
 enum { PARAM_PLAN, PARAM_REPLAY };
 
-/* %L: the last rank; %P: the one before it. Rank 0 is the coordinator. */
+/*
+ * %L: the last rank; %P: the one before it; %N: another one each round; %5: the
+ * round's fifth invocation. Rank 0 is the coordinator.
+ */
 static const struct recovery {
     const char *name;
     int ranks; /* at least */
     int stall_ms;
     const char *plan;
+    int rejoins; /* rounds; the plan is for one, at its seq %5 */
 } recoveries[] = {
-    {"kill.bootstrap.leaf", 2, 0, "at seq 0 phase bootstrap rank %L kill"},
-    {"kill.start.leaf", 2, 0, "at seq 5 phase start rank %L kill"},
-    {"kill.mid.leaf", 2, 0, "at seq 5 phase mid rank %L kill"},
-    {"kill.complete.leaf", 2, 0, "at seq 5 phase complete rank %L kill"},
-    {"kill.idle.leaf", 2, 0, "at seq 5 phase idle rank %L kill"},
-    {"kill.start.coordinator", 2, 0, "at seq 5 phase start rank 0 kill"},
-    {"kill.mid.coordinator", 2, 0, "at seq 5 phase mid rank 0 kill"},
-    {"kill.complete.coordinator", 2, 0, "at seq 5 phase complete rank 0 kill"},
-    {"kill.idle.coordinator", 2, 0, "at seq 5 phase idle rank 0 kill"},
-    {"exit.start.leaf", 2, 0, "at seq 5 phase start rank %L exit"},
-    {"exit.start.coordinator", 2, 0, "at seq 5 phase start rank 0 exit"},
-    {"stop.start.leaf", 3, 500, "at seq 5 phase start rank %L stop 4s"},
-    {"stop.start.coordinator", 3, 500, "at seq 5 phase start rank 0 stop 4s"},
+    {"kill.bootstrap.leaf", 2, 0, "at seq 0 phase bootstrap rank %L kill", 0},
+    {"kill.start.leaf", 2, 0, "at seq 5 phase start rank %L kill", 0},
+    {"kill.mid.leaf", 2, 0, "at seq 5 phase mid rank %L kill", 0},
+    {"kill.complete.leaf", 2, 0, "at seq 5 phase complete rank %L kill", 0},
+    {"kill.idle.leaf", 2, 0, "at seq 5 phase idle rank %L kill", 0},
+    {"kill.start.coordinator", 2, 0, "at seq 5 phase start rank 0 kill", 0},
+    {"kill.mid.coordinator", 2, 0, "at seq 5 phase mid rank 0 kill", 0},
+    {"kill.complete.coordinator", 2, 0, "at seq 5 phase complete rank 0 kill",
+     0},
+    {"kill.idle.coordinator", 2, 0, "at seq 5 phase idle rank 0 kill", 0},
+    {"exit.start.leaf", 2, 0, "at seq 5 phase start rank %L exit", 0},
+    {"exit.start.coordinator", 2, 0, "at seq 5 phase start rank 0 exit", 0},
+    {"stop.start.leaf", 3, 500, "at seq 5 phase start rank %L stop 4s", 0},
+    {"stop.start.coordinator", 3, 500, "at seq 5 phase start rank 0 stop 4s",
+     0},
     {"kill.start.two", 4, 0,
-     "at seq 5 phase start rank %L kill; at seq 5 phase start rank %P kill"},
+     "at seq 5 phase start rank %L kill; at seq 5 phase start rank %P kill", 0},
     {"kill.later.two", 4, 0,
-     "at seq 4 phase start rank %L kill; at seq 8 phase mid rank %P kill"},
+     "at seq 4 phase start rank %L kill; at seq 8 phase mid rank %P kill", 0},
     {"kill.quiesce.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank %P kill"},
+     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank %P kill",
+     0},
     {"kill.parked.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase parked rank %P kill"},
+     "at seq 5 phase start rank %L kill; at view 2 phase parked rank %P kill",
+     0},
     {"kill.apply.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase apply rank %P kill"},
+     "at seq 5 phase start rank %L kill; at view 2 phase apply rank %P kill",
+     0},
     {"kill.quiesce.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank 0 kill"},
+     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank 0 kill",
+     0},
     {"kill.parked.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase parked rank 0 kill"},
+     "at seq 5 phase start rank %L kill; at view 2 phase parked rank 0 kill",
+     0},
     {"kill.apply.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase apply rank 0 kill"},
+     "at seq 5 phase start rank %L kill; at view 2 phase apply rank 0 kill", 0},
+    {"rejoin.leaf", 2, 0, "at seq %5 rank %L rejoin; at seq %5 rank %L kill;",
+     1},
+    {"rejoin.coordinator", 2, 0,
+     "at seq %5 rank 0 rejoin; at seq %5 rank 0 kill;", 1},
+    {"rejoin.ten.leaf", 2, 0,
+     "at seq %5 rank %L rejoin; at seq %5 rank %L kill;", 10},
+    {"rejoin.ten.turns", 2, 0,
+     "at seq %5 rank %N rejoin; at seq %5 rank %N kill;", 10},
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
 
-/* The plan for so many ranks. */
-static void write_plan(const char *pattern, int size, char *text, size_t bytes)
+/* What a word behind % stands for, in this round. */
+static int number_of(char word, int size, int round)
 {
+    switch (word) {
+    case 'L':
+        return size - 1;
+    case 'P':
+        return size - 2;
+    case 'N':
+        return round % size;
+    default:
+        return RG_RECOVERY_ROUND * round + 5;
+    }
+}
+
+/* The plan for so many ranks, once for each round. */
+static void write_plan(const struct recovery *recovery, int size, char *text,
+                       size_t bytes)
+{
+    const int rounds = recovery->rejoins ? recovery->rejoins : 1;
     size_t n = 0;
 
-    for (; *pattern != '\0' && n + 12 < bytes; pattern++) {
-        if (*pattern != '%')
-            text[n++] = *pattern;
-        else
-            n += (size_t)snprintf(text + n, bytes - n, "%d",
-                                  *++pattern == 'L' ? size - 1 : size - 2);
+    for (int round = 0; round < rounds; round++) {
+        for (const char *at = recovery->plan; *at && n + 12 < bytes; at++) {
+            if (*at != '%')
+                text[n++] = *at;
+            else
+                n += (size_t)snprintf(text + n, bytes - n, "%d",
+                                      number_of(*++at, size, round));
+        }
     }
     text[n] = '\0';
 }
@@ -97,11 +135,19 @@ static int is_hit(const struct played *played, int rank)
     return (int)(played->hit >> rank & 1);
 }
 
+/* Those that are to come back are no less members in the end. */
 static void find_hit(struct played *played)
 {
-    for (int i = 0; i < rg_fault_plan_size(played->plan); i++)
-        played->hit |= UINT64_C(1)
-                       << rg_fault_plan_entry(played->plan, i)->rank;
+    uint64_t back = 0;
+
+    for (int i = 0; i < rg_fault_plan_size(played->plan); i++) {
+        const struct rg_fault *fault = rg_fault_plan_entry(played->plan, i);
+
+        if (fault->action == RG_FAULT_REJOIN)
+            back |= UINT64_C(1) << fault->rank;
+        played->hit |= UINT64_C(1) << fault->rank;
+    }
+    played->hit &= ~back;
 }
 
 static void find_reports(struct played *played)
@@ -186,6 +232,8 @@ static void judge_line(const struct rg_recovery_line *a, int rank_a,
 {
     const unsigned long long seq = b->seq;
 
+    if (a->seq == 0 || b->seq == 0)
+        return;
     if (b->wrong)
         rg_case_fail(result, RG_EXIT_WRONG,
                      "rank %d: seq %llu: %d wrong elements", rank_b, seq,
@@ -219,7 +267,8 @@ static void judge_agreement(const struct played *played,
 
         if (report == NULL)
             continue;
-        if (first == NULL || report->lines > first->lines) {
+        if (first == NULL || report->lines > first->lines ||
+            lines_of(first)->seq == 0) {
             first = report;
             first_rank = r;
         }
@@ -292,13 +341,16 @@ static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
 {
     const struct recovery *recovery = &recoveries[test->param[PARAM_PLAN]];
     const struct rg_suite_options *options = suite->options;
-    struct played played = {.scenario = {.device = options->device,
-                                         .team_width = options->team_width,
-                                         .teams = options->teams,
-                                         .invocations = INVOCATIONS,
-                                         .count = COUNT,
-                                         .replay = test->param[PARAM_REPLAY],
-                                         .stall_ms = recovery->stall_ms}};
+    struct played played = {
+        .scenario = {.device = options->device,
+                     .team_width = options->team_width,
+                     .teams = options->teams,
+                     .invocations =
+                         INVOCATIONS + recovery->rejoins * RG_RECOVERY_ROUND,
+                     .rejoins = recovery->rejoins,
+                     .count = COUNT,
+                     .replay = test->param[PARAM_REPLAY],
+                     .stall_ms = recovery->stall_ms}};
     int status;
 
     if (suite->job->size < recovery->ranks ||
@@ -308,7 +360,7 @@ static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
                  recovery->ranks, RG_RECOVERY_RANKS_MAX);
         return;
     }
-    write_plan(recovery->plan, suite->job->size, played.scenario.plan,
+    write_plan(recovery, suite->job->size, played.scenario.plan,
                sizeof(played.scenario.plan));
     status = rg_fault_plan_create(played.scenario.plan, &played.plan, NULL);
     if (status == RG_OK)

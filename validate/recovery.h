@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-enum { RG_RECOVERY_PLAN_MAX = 512, RG_RECOVERY_RANKS_MAX = 64 };
+enum { RG_RECOVERY_ROUND = 10, RG_RECOVERY_ADMIT = 8 };
+enum { RG_RECOVERY_PLAN_MAX = 2048, RG_RECOVERY_RANKS_MAX = 64 };
 
 /* The payload of a scenario. */
 struct rg_recovery_scenario {
@@ -20,11 +21,16 @@ struct rg_recovery_scenario {
     int32_t count;       /* elements of each, of type u32 */
     int32_t replay;      /* one graph, captured once, is replayed */
     int32_t stall_ms;    /* detect silence so fast; 0: the defaults */
-    int32_t unused;
+    /*
+     * How often a rank comes back: so many rounds of RG_RECOVERY_ROUND
+     * invocations, in each of which all wait, behind the one number
+     * RG_RECOVERY_ADMIT, until the group is complete again.
+     */
+    int32_t rejoins;
     char plan[RG_RECOVERY_PLAN_MAX]; /* text of a fault plan */
 };
 
-/* What a rank saw of one invocation. */
+/* What a rank saw of one invocation; zeroes: it was no member then. */
 struct rg_recovery_line {
     uint64_t seq;
     uint64_t epoch;

@@ -8,7 +8,11 @@
 
 #include "algos/algos.h"
 #include "harness/verdict.h"
+#include "harness/wire.h"
 #include "harness/worker.h"
+
+/* For a rank that shall come back. */
+enum { WAIT_MS = 30000 };
 
 /* A kill in the middle of an invocation comes so long after its launch. */
 #define MID_NS UINT64_C(150000)
@@ -28,6 +32,7 @@ struct member {
     uint32_t *recv;
     uint32_t *host;
     struct rg_recovery_report *report;
+    void *ticket; /* that this process came with */
 };
 
 /* ---- faults ------------------------------------------------------------- */
@@ -122,12 +127,48 @@ static void set_timeouts(int stall_ms)
     setenv("RG_HEARTBEAT_MISS_MS", text, 1);
 }
 
+/* So that a process started anew can find the group. */
+static int publish_ticket(struct member *self)
+{
+    unsigned char *ticket;
+    size_t bytes;
+    int status = rg_context_ticket(self->context, &ticket, &bytes);
+
+    if (status != RG_OK)
+        return status;
+    status = rg_worker_publish(self->worker, ticket, bytes);
+    free(ticket);
+    return status;
+}
+
+/* A process started anew brings a ticket instead of the exchange. */
+static int take_ticket(struct member *self, struct rg_context_config *config)
+{
+    const int life = rg_worker_life(self->worker);
+    void *ticket;
+    int number;
+    int status;
+
+    if (life == 0)
+        return RG_OK;
+    status = rg_worker_ticket(self->worker, 0, WAIT_MS, &ticket,
+                              &config->ticket_bytes, &number);
+    if (status != RG_OK)
+        return status;
+    self->ticket = ticket;
+    config->ticket = ticket;
+    config->process = (uint32_t)life + 1;
+    return RG_OK;
+}
+
 static int enter_group(struct member *self)
 {
     struct rg_context_config config;
     int status = rg_job_context_config(
         self->job, (enum rg_device_kind)self->scenario->device, &config);
 
+    if (status == RG_OK)
+        status = take_ticket(self, &config);
     if (status != RG_OK)
         return status;
     config.algos = rg_algos;
@@ -140,7 +181,7 @@ static int enter_group(struct member *self)
         status = rg_comm_create(self->context, &self->comm);
     if (status == RG_OK)
         status = rg_stream_create(self->context, &self->stream);
-    return status;
+    return status == RG_OK ? publish_ticket(self) : status;
 }
 
 static int launch(struct member *self)
@@ -191,6 +232,7 @@ static void leave_group(struct member *self)
     }
     rg_comm_destroy(self->comm);
     rg_context_destroy(self->context);
+    free(self->ticket);
     free(self->host);
     free(self->report);
 }
@@ -273,14 +315,65 @@ static int invoke(struct member *self, int n, struct rg_recovery_line *line)
     return status;
 }
 
+/* 1 when somebody waits to be let in, as far as this rank has heard. */
+static int heard_of_waiting(struct member *self)
+{
+    struct rg_notice notice;
+    int heard = 0;
+
+    while (rg_comm_next_notice(self->comm, 0, &notice) == RG_OK)
+        heard |= notice.kind == RG_NOTICE_WAITING;
+    return heard;
+}
+
+/*
+ * Lets the missing rank in. Members go round together and decide on what all
+ * have said, so that all call rg_comm_admit() in the same round.
+ */
+static int complete_group(struct member *self)
+{
+    const uint64_t deadline_ns = rg_now_ns() + WAIT_MS * UINT64_C(1000000);
+    int heard[RG_RECOVERY_RANKS_MAX];
+    struct rg_view_info view;
+    int status = rg_comm_view(self->comm, &view);
+
+    while (status == RG_OK && view.nranks < self->job->size) {
+        int mine = heard_of_waiting(self);
+        int any = 0;
+
+        if (rg_now_ns() >= deadline_ns)
+            return RG_ETIMEDOUT;
+        status = rg_comm_gather(self->comm, &mine, sizeof(mine), heard);
+        for (int r = 0; status == RG_OK && r < view.nranks; r++)
+            any |= heard[r];
+        if (status == RG_OK && any)
+            status = rg_comm_admit(self->comm);
+        else
+            usleep(1000);
+        if (status == RG_OK)
+            status = rg_comm_view(self->comm, &view);
+    }
+    return status;
+}
+
+/* 1 behind an invocation where the group waits for a rank to come back. */
+static int waits_behind(const struct member *self, int n)
+{
+    return n % RG_RECOVERY_ROUND == RG_RECOVERY_ADMIT &&
+           n / RG_RECOVERY_ROUND < self->scenario->rejoins;
+}
+
+/* A rank that comes back goes on where the group is. */
 static int run_invocations(struct member *self)
 {
     struct rg_recovery_line *lines =
         (struct rg_recovery_line *)(self->report + 1);
     uint64_t epoch = 0;
-    int status = RG_OK;
+    uint64_t last;
+    int status = rg_comm_seq(self->comm, &last);
 
-    for (int n = 1; n <= self->scenario->invocations && status == RG_OK; n++) {
+    for (int n = (int)last + 1;
+         n <= self->scenario->invocations && status == RG_OK; n++) {
         struct rg_recovery_line *line = &lines[n - 1];
 
         status = invoke(self, n, line);
@@ -291,6 +384,8 @@ static int run_invocations(struct member *self)
             epoch = line->epoch;
             rg_worker_event(self->worker, "good", epoch);
         }
+        if (waits_behind(self, n))
+            status = complete_group(self);
     }
     return status;
 }
