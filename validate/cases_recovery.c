@@ -120,7 +120,8 @@ struct played {
     struct rg_supervision supervision;
     struct rg_fault_plan *plan;
     struct rg_recovery_scenario scenario;
-    uint64_t hit; /* ranks that the plan means to remove */
+    uint64_t hit;     /* ranks that are gone in the end */
+    uint64_t stopped; /* ranks that may be, if the others were faster */
     const struct rg_recovery_report *reports[RG_RECOVERY_RANKS_MAX];
 };
 
@@ -135,19 +136,36 @@ static int is_hit(const struct played *played, int rank)
     return (int)(played->hit >> rank & 1);
 }
 
-/* Those that are to come back are no less members in the end. */
+/* Those that are to come back are members in the end like all others. */
 static void find_hit(struct played *played)
 {
     uint64_t back = 0;
 
     for (int i = 0; i < rg_fault_plan_size(played->plan); i++) {
         const struct rg_fault *fault = rg_fault_plan_entry(played->plan, i);
+        const uint64_t rank = UINT64_C(1) << fault->rank;
 
         if (fault->action == RG_FAULT_REJOIN)
-            back |= UINT64_C(1) << fault->rank;
-        played->hit |= UINT64_C(1) << fault->rank;
+            back |= rank;
+        else if (fault->action == RG_FAULT_STOP)
+            played->stopped |= rank;
+        else
+            played->hit |= rank;
     }
     played->hit &= ~back;
+}
+
+/* Whether one that was stopped is out is for the group to say. */
+static void find_stopped(struct played *played)
+{
+    for (int r = 0; r < played->supervision.size; r++) {
+        const struct rg_recovery_report *report = played->reports[r];
+
+        if (!(played->stopped >> r & 1) && report != NULL) {
+            played->hit |= played->stopped & ~report->members;
+            return;
+        }
+    }
 }
 
 static void find_reports(struct played *played)
@@ -336,6 +354,51 @@ static int play(const struct rg_job *job, struct played *played)
     return status;
 }
 
+/* When a worker's event, or a fault that hit it, happened; 0: neither. */
+static uint64_t time_of(const struct rg_record *record, const char **name_out,
+                        uint64_t *value_out)
+{
+    const struct rg_event *event = record->data;
+    const struct rg_injected *fault = record->data;
+
+    if (record->kind == RG_RECORD_EVENT) {
+        *name_out = event->name;
+        *value_out = event->value;
+        return event->time_ns;
+    }
+    if (record->kind != RG_RECORD_FAULT)
+        return 0;
+    *name_out = rg_fault_action_name((enum rg_fault_action)fault->action);
+    *value_out = (uint64_t)fault->entry;
+    return fault->done_ns;
+}
+
+/* What happened when, in milliseconds since the first of all. */
+static void show_events(const struct rg_supervision *supervision)
+{
+    uint64_t start = UINT64_MAX;
+    struct rg_record record;
+    const char *name;
+    uint64_t value;
+
+    for (int show = 0; show < 2; show++) {
+        for (int r = 0; r < supervision->size; r++) {
+            size_t cursor = 0;
+
+            while (rg_supervision_next(supervision, r, &cursor, &record)) {
+                const uint64_t at = time_of(&record, &name, &value);
+
+                if (at != 0 && show)
+                    fprintf(stderr, "rank %d life %d %10.3f ms %s %llu\n", r,
+                            record.life, (double)(at - start) / 1e6, name,
+                            (unsigned long long)value);
+                else if (at != 0 && at < start)
+                    start = at;
+            }
+        }
+    }
+}
+
 static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
                          struct rg_case_result *result)
 {
@@ -368,7 +431,10 @@ static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
     if (rg_case_expect_ok(result, status, "supervision") == RG_OK) {
         find_hit(&played);
         find_reports(&played);
+        find_stopped(&played);
         judge(&played, result);
+        if (result->failed && suite->job->rank == 0)
+            show_events(&played.supervision);
         rg_supervision_fini(&played.supervision);
     }
     rg_fault_plan_destroy(played.plan);
