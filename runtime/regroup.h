@@ -386,6 +386,33 @@ int rg_all_reduce(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
                   struct rg_stream *stream);
 
+/*
+ * Blocks go by slot: a buffer said to hold blocks has `capacity` of them
+ * (rg_view_info), `count` elements each, and block s is that of slot s. Blocks
+ * of slots that are not active are not read, and stay as they are. In place,
+ * the smaller buffer is the own slot's block of the larger one; all_to_all is
+ * never in place. RG_ENOTSUP: the new backend has no algorithm for it.
+ *
+ * all_gather: recv is blocks, block s = send of slot s.
+ * reduce_scatter: send is blocks, recv = op over all ranks of the own block.
+ * all_to_all: both are blocks, block s of recv = the own block of slot s's
+ * send. broadcast: recv = send of slot `root`; an inactive root ends the
+ * invocation RG_EUNAVAILABLE. A barrier ends when all have begun it.
+ */
+int rg_all_gather(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, struct rg_comm *comm,
+                  struct rg_stream *stream);
+int rg_reduce_scatter(const void *send, void *recv, size_t count,
+                      enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
+                      struct rg_stream *stream);
+int rg_all_to_all(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, struct rg_comm *comm,
+                  struct rg_stream *stream);
+int rg_broadcast(const void *send, void *recv, size_t count,
+                 enum rg_dtype dtype, int root, struct rg_comm *comm,
+                 struct rg_stream *stream);
+int rg_barrier(struct rg_comm *comm, struct rg_stream *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -273,6 +273,17 @@ static int ask_known(struct rg_driver *driver, struct rg_message *message)
     return rc;
 }
 
+void rg_driver_identity(const struct rg_driver *driver,
+                        unsigned char secret_out[RG_DRIVER_SECRET_BYTES],
+                        char address_out[RG_ADDRESS_BYTES])
+{
+    const struct rg_endpoint *own =
+        &driver->boot.addresses[driver->rank].endpoint;
+
+    memcpy(secret_out, driver->boot.secret, RG_DRIVER_SECRET_BYTES);
+    memcpy(address_out, own->address, RG_ADDRESS_BYTES);
+}
+
 /* ---- groups -------------------------------------------------------------- */
 
 int rg_driver_join(struct rg_driver *driver, const struct rg_join *join)

@@ -93,6 +93,13 @@ void rg_driver_destroy(struct rg_driver *driver);
 int rg_driver_ticket(struct rg_driver *driver, unsigned char **ticket_out,
                      size_t *bytes_out);
 
+enum { RG_DRIVER_SECRET_BYTES = 32 };
+
+/* The job's secret, and the numeric address that others reach this rank by. */
+void rg_driver_identity(const struct rg_driver *driver,
+                        unsigned char secret_out[RG_DRIVER_SECRET_BYTES],
+                        char address_out[RG_ADDRESS_BYTES]);
+
 /*
  * Asks to be a member of `group` (ids are chosen by the caller, the same at
  * every rank). The first view forms when all `world_size` ranks have asked, or

@@ -40,6 +40,7 @@ enum {
     RG_UUID_BYTES = 48,
     RG_ADDRESS_BYTES = 48, /* a numeric address and its terminator */
     RG_UNIX_NAME_BYTES = 48,
+    RG_MEMBER_CARD_BYTES = 256, /* what the host engine needs to connect */
     /* An incarnation: the process in the high bits, its joins in the low. */
     RG_INCARNATION_SHIFT = 16
 };
@@ -72,6 +73,7 @@ struct rg_member_info {
     /* Where its region is, as others on its host may map it. */
     uint64_t region_process;
     uint64_t region_base;
+    unsigned char card[RG_MEMBER_CARD_BYTES];
     char host_id[RG_HOST_ID_BYTES];
     char device_uuid[RG_UUID_BYTES];
 };

@@ -150,6 +150,7 @@ static void walk_info(struct codec *codec, struct rg_member_info *info)
     walk_u64(codec, &info->layout_hash);
     walk_u64(codec, &info->region_process);
     walk_u64(codec, &info->region_base);
+    walk_bytes(codec, info->card, sizeof(info->card));
     walk_field(codec, info->host_id, sizeof(info->host_id));
     walk_field(codec, info->device_uuid, sizeof(info->device_uuid));
 }

@@ -7,6 +7,7 @@
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
+#include "runtime/exec/legacy_path.h"
 
 enum { COMM_TEAM_ALIGN = 4096 };
 
@@ -133,8 +134,11 @@ int rg_comm_completed(struct rg_comm *comm, uint64_t *seq_out)
 {
     const struct rg_context *context = comm->context;
 
-    return context->ops->read_word(context->device, &comm->dev->hot.completed,
-                                   seq_out);
+    if (rg_load_relaxed(&comm->backend) != RG_BACKEND_LEGACY)
+        return context->ops->read_word(context->device,
+                                       &comm->dev->hot.completed, seq_out);
+    *seq_out = rg_legacy_path_completed(comm);
+    return RG_OK;
 }
 
 /* ---- life --------------------------------------------------------------- */
@@ -158,6 +162,7 @@ int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out)
     info_out->layout_hash = comm->layout.hash;
     info_out->region_process = key.process;
     info_out->region_base = key.base;
+    rg_legacy_path_card(comm->legacy, info_out->card);
     snprintf(info_out->host_id, sizeof info_out->host_id, "%s",
              context->host_id);
     snprintf(info_out->device_uuid, sizeof info_out->device_uuid, "%s",
@@ -190,6 +195,7 @@ void rg_comm_unmake(struct rg_comm *comm)
     arena = &comm->context->service->arena;
     comm_unlink(comm);
     rg_helper_destroy(comm->helper);
+    rg_legacy_path_destroy(comm->legacy);
     if (comm->control_offset)
         rg_arena_free(arena, comm->control_offset);
     if (comm->workspace_offset)
@@ -224,6 +230,8 @@ int rg_comm_make(struct rg_context *context, struct rg_comm **comm_out)
         (int)context->settings.workspaces, context->service->bytes / RG_SHARES);
     if (status == RG_OK)
         status = comm_allocate(comm);
+    if (status == RG_OK)
+        status = rg_legacy_path_create(comm);
     if (status == RG_OK)
         status = rg_helper_create(comm);
     if (status) {
@@ -291,6 +299,19 @@ static enum rg_route_kind slowest_route(const struct rg_comm *comm)
     return slowest;
 }
 
+static int last_legacy_run(struct rg_comm *comm, uint64_t completed,
+                           struct rg_run_info *info_out)
+{
+    pthread_mutex_lock(&comm->lock);
+    info_out->seq = completed;
+    info_out->epoch = (uint32_t)comm->view->epoch;
+    info_out->algorithm = "legacy";
+    info_out->channels = 1;
+    info_out->route = RG_ROUTE_PROXY;
+    pthread_mutex_unlock(&comm->lock);
+    return RG_OK;
+}
+
 int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
 {
     const struct rg_context *context = comm->context;
@@ -305,6 +326,8 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
     if (status)
         return status;
     memset(info_out, 0, sizeof *info_out);
+    if (rg_load_relaxed(&comm->backend) == RG_BACKEND_LEGACY)
+        return last_legacy_run(comm, completed, info_out);
     info_out->seq = run ? completed : 0;
     info_out->epoch = RG_RUN_EPOCH(run);
     info_out->algorithm =
@@ -331,9 +354,15 @@ static int reasons_status(uint64_t reasons)
 int rg_comm_error(struct rg_comm *comm)
 {
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
+    struct rg_legacy_failure legacy;
 
     if (rg_load_relaxed(&comm->closed))
         return -(int)rg_load_relaxed(&comm->closed);
+    if (rg_load_relaxed(&comm->backend) == RG_BACKEND_LEGACY) {
+        rg_legacy_path_failure(comm, &legacy, NULL);
+        return legacy.count == comm->legacy_failures_seen ? RG_OK
+                                                          : legacy.status;
+    }
     /* Pairs with the release store at the safe point. */
     if (rg_load_acquire(&mailbox->failure) == comm->failures_seen)
         return RG_OK;
@@ -342,6 +371,10 @@ int rg_comm_error(struct rg_comm *comm)
 
 void rg_comm_clear_error(struct rg_comm *comm)
 {
+    struct rg_legacy_failure legacy;
+
+    rg_legacy_path_failure(comm, &legacy, NULL);
+    comm->legacy_failures_seen = legacy.count;
     comm->failures_seen = rg_load_acquire(&comm->mapped->mailbox.failure);
 }
 

@@ -44,6 +44,7 @@ struct rg_held {
 };
 
 struct rg_helper;
+struct rg_legacy_path;
 struct rg_recovery;
 
 struct rg_comm {
@@ -51,8 +52,9 @@ struct rg_comm {
     struct rg_comm *next; /* in the context's list */
     uint32_t group;
     struct rg_layout layout;
-    struct rg_helper *helper;     /* hold.h; owned */
-    struct rg_recovery *recovery; /* runtime/recovery; owned */
+    struct rg_helper *helper;      /* hold.h; owned */
+    struct rg_recovery *recovery;  /* runtime/recovery; owned */
+    struct rg_legacy_path *legacy; /* legacy_path.h; owned */
 
     /* Launches: written by the worker, read without a lock. */
     uint64_t closed;  /* 0, or -status: out of the group */
@@ -64,9 +66,10 @@ struct rg_comm {
     struct rg_view *view; /* in force or being made so; owned, under lock */
     struct rg_plan *plan; /* host copy of the one in force; owned */
     int plan_index;
-    int open;               /* the plan is in force: the word is not held */
+    enum rg_backend open;   /* what runs; UNSET: held */
     struct rg_held held;    /* while it is not */
     uint64_t failures_seen; /* those the user has taken note of */
+    uint64_t legacy_failures_seen;
 
     struct rg_way *ways;     /* [capacity], by slot; owned */
     struct rg_route *routes; /* [capacity], by dense rank; owned */
@@ -86,7 +89,7 @@ void rg_comm_unmake(struct rg_comm *comm);
 /* What the member tells of itself. */
 int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out);
 
-/* RG_OK, or why nothing can be launched: out of the group, or its backend. */
+/* RG_OK, or why nothing can be launched: out of the group. */
 int rg_comm_check(const struct rg_comm *comm);
 /* So many more invocations have been handed to the device. */
 void rg_comm_count(struct rg_comm *comm, uint64_t launches);

@@ -80,6 +80,13 @@ struct rg_device_ops {
     int (*kernel)(void *stream, const struct rg_kernel *kernel, int teams,
                   const void *args, size_t bytes);
     /*
+     * A host function in the stream's order; it may block, and must not call
+     * the device. Copies between host_alloc()'s and device memory, likewise.
+     */
+    int (*host_call)(void *stream, void (*run)(void *arg), void *arg);
+    int (*copy_async)(void *stream, void *dst, const void *src, size_t bytes);
+    int host_reads_device; /* 1: host functions may use device addresses */
+    /*
      * The launch made to keep a word (device/keeper.h), beside all streams;
      * may return at once or when it has ended. For a helper thread, as
      * read_word, which reads a word that teams write.

@@ -1,35 +1,49 @@
 /* Public collectives: arguments checked, backend chosen, entry launched. */
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
-#include "runtime/exec/comm.h"
+#include "runtime/exec/legacy_path.h"
 
-static int overlap_partly(const void *a, const void *b, size_t bytes)
+static int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
 
-    return x != y && (x < y ? y - x : x - y) < bytes;
+    return x < y ? y - x < a_bytes : x - y < b_bytes;
 }
 
-static int reduction_check(const struct rg_comm *comm, const void *send,
-                           const void *recv, size_t count, enum rg_dtype dtype,
-                           enum rg_op op)
+/* What is wrong with the arguments, or null. */
+static const char *argument_fault(const struct rg_comm *comm,
+                                  const struct rg_legacy_call *call)
 {
-    const size_t size = rg_dtype_size(dtype);
-    const char *why = NULL;
+    const size_t size = rg_dtype_size(call->dtype);
+    const size_t most = SIZE_MAX / 2 / (size_t)comm->context->config.capacity;
 
-    if (!size || (unsigned)op >= RG_OP_COUNT)
-        why = "unknown type or operation";
-    else if (count > SIZE_MAX / size / 2)
-        why = "count too large";
-    else if (count && (!send || !recv))
-        why = "null buffer";
-    else if ((uintptr_t)send % size || (uintptr_t)recv % size)
-        why = "buffer not aligned to its element";
-    else if (overlap_partly(send, recv, count * size))
-        why = "buffers overlap partly";
-    if (!why)
-        return RG_OK;
-    rg_log(RG_LOG_ERROR, comm->context->config.rank, "all_reduce: %s", why);
+    if (!size || (unsigned)call->op >= RG_OP_COUNT)
+        return "unknown type or operation";
+    if (call->count > most / size)
+        return "count too large";
+    if (call->root < 0 || call->root >= comm->context->config.capacity)
+        return "no such root";
+    if ((uintptr_t)call->send % size || (uintptr_t)call->recv % size)
+        return "buffer not aligned to its element";
+    return NULL;
+}
+
+/* The same for the buffers, once their sizes are known. */
+static const char *buffer_fault(const struct rg_legacy_call *call, int in_place)
+{
+    if ((call->send_bytes && !call->send) || (call->recv_bytes && !call->recv))
+        return "null buffer";
+    if (!in_place &&
+        overlap(call->send, call->send_bytes, call->recv, call->recv_bytes))
+        return "buffers overlap partly";
+    return NULL;
+}
+
+static int refuse(const struct rg_comm *comm, enum rg_collective collective,
+                  const char *why)
+{
+    rg_log(RG_LOG_ERROR, comm->context->config.rank, "%s: %s",
+           rg_collective_name(collective), why);
     return RG_EINVAL;
 }
 
@@ -37,12 +51,7 @@ int rg_comm_check(const struct rg_comm *comm)
 {
     if (rg_load_relaxed(&comm->closed))
         return -(int)rg_load_relaxed(&comm->closed);
-    if (rg_load_relaxed(&comm->backend) == RG_BACKEND_NEW)
-        return RG_OK;
-    rg_log(RG_LOG_ERROR, comm->context->config.rank,
-           "the group's backend is legacy, which this build does not have; "
-           "every rank must ask for new");
-    return RG_EBACKEND;
+    return RG_OK;
 }
 
 /* The entries of a collective, or null when no algorithm was given for it. */
@@ -54,11 +63,19 @@ static const struct rg_entries *entries_of(const struct rg_comm *comm,
     return comm->layout.algo[collective][0]->entries;
 }
 
-static int launch(struct rg_comm *comm, struct rg_stream *stream,
-                  enum rg_dtype dtype, const struct rg_launch *args)
+static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
+                      const struct rg_legacy_call *call)
 {
     const struct rg_device_ops *ops = comm->context->ops;
-    const struct rg_entries *entries = entries_of(comm, args->collective);
+    const struct rg_entries *entries = entries_of(comm, call->collective);
+    const struct rg_launch args = {
+        .comm = comm->dev,
+        .send = call->send,
+        .recv = call->recv,
+        .count = call->count,
+        .collective = call->collective,
+        .op = call->op,
+        .slots = (uint32_t)comm->context->config.capacity};
     struct rg_geometry geometry;
     int status;
 
@@ -70,32 +87,143 @@ static int launch(struct rg_comm *comm, struct rg_stream *stream,
         status = rg_comm_enter(comm, stream);
     if (status)
         return status;
-    ops->geometry(comm->context->device, args->collective,
-                  args->count * rg_dtype_size(dtype),
+    ops->geometry(comm->context->device, call->collective,
+                  call->count * rg_dtype_size(call->dtype),
                   (int)rg_load_relaxed(&comm->sharers), &geometry);
     if (!stream->capture)
         rg_comm_count(comm, 1);
-    return ops->launch(stream->native, &geometry, entries, dtype, args);
+    return ops->launch(stream->native, &geometry, entries, call->dtype, &args);
+}
+
+static int launch(struct rg_comm *comm, struct rg_stream *stream,
+                  const struct rg_legacy_call *call)
+{
+    const int status = rg_comm_check(comm);
+
+    if (status)
+        return status;
+    if (rg_load_relaxed(&comm->backend) == RG_BACKEND_NEW)
+        return launch_new(comm, stream, call);
+    if (!stream->capture)
+        return rg_legacy_path_launch(comm, stream, call);
+    rg_log(RG_LOG_ERROR, comm->context->config.rank,
+           "%s: the legacy backend cannot be captured",
+           rg_collective_name(call->collective));
+    return RG_EBACKEND;
 }
 
 int rg_all_reduce(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
                   struct rg_stream *stream)
 {
-    const struct rg_launch args = {
-        .comm = comm->dev,
-        .send = send,
-        .recv = recv,
-        .count = count,
-        .collective = RG_COLL_all_reduce,
-        .op = op,
-        .slots = (uint32_t)comm->context->config.capacity};
-    int status = reduction_check(comm, send, recv, count, dtype, op);
+    struct rg_legacy_call call = {.collective = RG_COLL_all_reduce,
+                                  .dtype = dtype,
+                                  .op = op,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+    const char *why = argument_fault(comm, &call);
 
-    if (status || count == 0)
-        return status;
-    status = rg_comm_check(comm);
+    if (!why) {
+        call.send_bytes = call.recv_bytes = count * rg_dtype_size(dtype);
+        why = buffer_fault(&call, send == recv);
+    }
+    if (why)
+        return refuse(comm, call.collective, why);
+    return count ? launch(comm, stream, &call) : RG_OK;
+}
+
+/* A collective of blocks: so many in each buffer, and which is in place. */
+static int launch_blocks(struct rg_comm *comm, struct rg_stream *stream,
+                         struct rg_legacy_call *call, int send_blocks,
+                         int recv_blocks)
+{
+    const char *why = argument_fault(comm, call);
+    struct rg_view_info view;
+    size_t block, own;
+    int status;
+
+    if (why)
+        return refuse(comm, call->collective, why);
+    status = rg_comm_view(comm, &view);
     if (status)
         return status;
-    return launch(comm, stream, dtype, &args);
+    block = call->count * rg_dtype_size(call->dtype);
+    own = block * (size_t)view.slot;
+    call->send_bytes = block * (size_t)send_blocks;
+    call->recv_bytes = block * (size_t)recv_blocks;
+    why =
+        buffer_fault(call, (send_blocks < recv_blocks &&
+                            call->send == (const char *)call->recv + own) ||
+                               (send_blocks > recv_blocks &&
+                                call->recv == (const char *)call->send + own) ||
+                               (send_blocks == 1 && recv_blocks == 1 &&
+                                call->send == call->recv));
+    if (why)
+        return refuse(comm, call->collective, why);
+    return call->count ? launch(comm, stream, call) : RG_OK;
+}
+
+int rg_all_gather(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, struct rg_comm *comm,
+                  struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_all_gather,
+                                  .dtype = dtype,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call, 1,
+                         comm->context->config.capacity);
+}
+
+int rg_reduce_scatter(const void *send, void *recv, size_t count,
+                      enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
+                      struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_reduce_scatter,
+                                  .dtype = dtype,
+                                  .op = op,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call, comm->context->config.capacity,
+                         1);
+}
+
+int rg_all_to_all(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, struct rg_comm *comm,
+                  struct rg_stream *stream)
+{
+    const int slots = comm->context->config.capacity;
+    struct rg_legacy_call call = {.collective = RG_COLL_all_to_all,
+                                  .dtype = dtype,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call, slots, slots);
+}
+
+int rg_broadcast(const void *send, void *recv, size_t count,
+                 enum rg_dtype dtype, int root, struct rg_comm *comm,
+                 struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_broadcast,
+                                  .dtype = dtype,
+                                  .root = root,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call, 1, 1);
+}
+
+int rg_barrier(struct rg_comm *comm, struct rg_stream *stream)
+{
+    const struct rg_legacy_call call = {.collective = RG_COLL_barrier};
+
+    return launch(comm, stream, &call);
 }

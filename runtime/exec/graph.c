@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/word.h"
 #include "runtime/exec/comm.h"
 #include "runtime/exec/context.h"
 
@@ -159,6 +160,9 @@ int rg_graph_launch(struct rg_graph *graph, struct rg_stream *stream)
 
     for (int i = 0; i < graph->count && status == RG_OK; i++)
         status = rg_comm_check(graph->uses[i].comm);
+    for (int i = 0; i < graph->count && status == RG_OK; i++)
+        if (rg_load_relaxed(&graph->uses[i].comm->backend) != RG_BACKEND_NEW)
+            status = RG_EUNAVAILABLE;
     for (int i = 0; i < graph->count && status == RG_OK; i++)
         status = rg_comm_enter(graph->uses[i].comm, stream);
     if (status)

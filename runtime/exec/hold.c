@@ -6,6 +6,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
+#include "runtime/exec/legacy_path.h"
 
 enum {
     HOLD_SPINS = 200,    /* polls before the first nap */
@@ -258,8 +259,14 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
     int status;
 
-    if (!comm->open)
+    if (comm->open == RG_BACKEND_UNSET)
         return RG_OK;
+    if (comm->open == RG_BACKEND_LEGACY) {
+        status = rg_legacy_path_hold(comm, timeout_ms);
+        if (status == RG_OK)
+            comm->open = RG_BACKEND_UNSET;
+        return status;
+    }
     rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
     if (!is_kept(comm)) {
         forget_orders(comm);
@@ -270,7 +277,7 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
         return status;
     comm->held.claimed = rg_load_relaxed(&mailbox->claimed);
     comm->held.completed = rg_load_relaxed(&mailbox->completed);
-    comm->open = 0;
+    comm->open = RG_BACKEND_UNSET;
     return RG_OK;
 }
 
@@ -353,10 +360,25 @@ static void write_plan(struct rg_comm *comm, uint64_t ended)
                      comm->context->settings.park_ms * NS_PER_MS);
 }
 
+/* The device's word stays held: graphs captured before end at once. */
+static int open_legacy(struct rg_comm *comm, uint64_t ended)
+{
+    int status = is_kept(comm) ? hold_order(comm, RG_ORDER_LEAVE) : RG_OK;
+
+    if (status == RG_OK)
+        status = rg_legacy_path_open(comm, ended);
+    if (status == RG_OK)
+        comm->open = RG_BACKEND_LEGACY;
+    return status;
+}
+
 int rg_hold_open(struct rg_comm *comm, uint64_t ended)
 {
-    int status = hold_keep(comm);
+    int status;
 
+    if (comm->view->backend == RG_BACKEND_LEGACY)
+        return open_legacy(comm, ended);
+    status = hold_keep(comm);
     if (status)
         return status;
     helper_mark(comm, comm->view->workspace, 1);
@@ -365,7 +387,7 @@ int rg_hold_open(struct rg_comm *comm, uint64_t ended)
     if (status)
         return status;
     comm->plan_index = !comm->plan_index;
-    comm->open = 1;
+    comm->open = RG_BACKEND_NEW;
     return RG_OK;
 }
 
@@ -373,6 +395,7 @@ int rg_hold_leave(struct rg_comm *comm)
 {
     const int status = hold_keep(comm);
 
+    rg_legacy_path_leave(comm);
     return status ? status : hold_order(comm, RG_ORDER_LEAVE);
 }
 

@@ -8,6 +8,7 @@ librg_exec_a_SOURCES = \
 	runtime/exec/graph.c \
 	runtime/exec/hold.c runtime/exec/hold.h \
 	runtime/exec/launch.c \
+	runtime/exec/legacy_path.c runtime/exec/legacy_path.h \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
 	runtime/exec/routes.c runtime/exec/routes.h
 

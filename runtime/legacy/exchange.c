@@ -176,6 +176,8 @@ static int take_completion(struct rg_legacy *legacy,
     if (!done->cookie)
         return RG_OK; /* a credit: whoever waits for it says what is wrong */
     legacy->streams[done->peer].open--;
+    if (done->status == RG_EFAILED)
+        legacy->streams[done->peer].lost = 1;
     return done->status;
 }
 
@@ -229,10 +231,15 @@ static int is_done(const struct rg_legacy *legacy)
     return legacy->exchange.reduced == legacy->exchange.reduce_bytes;
 }
 
-static int is_lost(const struct rg_legacy *legacy, int rank)
+/* Kept: a connection may be on its way again when somebody asks. */
+static int is_lost(struct rg_legacy *legacy, int rank)
 {
-    return waits_for(legacy, rank) &&
-           rg_engine_status(legacy->engine, legacy->world_rank[rank]);
+    const int peer = legacy->world_rank[rank];
+
+    if (!waits_for(legacy, rank) || !rg_engine_status(legacy->engine, peer))
+        return 0;
+    legacy->streams[peer].lost = 1;
+    return 1;
 }
 
 static int is_aborted(const struct rg_legacy *legacy)
@@ -301,8 +308,7 @@ void rg_legacy_exchange_blame(const struct rg_legacy *legacy, int status,
         return;
     for (int rank = 0; rank < legacy->nranks; rank++)
         if (status == RG_EFAILED
-                ? rank != legacy->rank &&
-                      rg_engine_status(legacy->engine, legacy->world_rank[rank])
+                ? legacy->streams[legacy->world_rank[rank]].lost
                 : waits_for(legacy, rank))
             rg_bitset_set(failed, legacy->world_rank[rank]);
 }

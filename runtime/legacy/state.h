@@ -9,6 +9,7 @@ struct rg_legacy_stream {
     uint64_t issued; /* chunks submitted */
     uint64_t taken;  /* chunks consumed */
     int open;        /* submitted chunks without completion */
+    int lost; /* a command, or the connection, has failed in this view */
 };
 
 /* What one collective moves to and from one rank of the view. */

@@ -35,6 +35,7 @@ struct rg_recovery {
     int finding;             /* decided, but not all ways are found yet */
     uint64_t finding_limit;  /* clock, ns */
     uint64_t failure;        /* of the mailbox, reported last */
+    uint64_t legacy_failure; /* the same of the legacy backend */
     struct rg_bitset slots;  /* scratch */
 
     /* Under comm->lock. */

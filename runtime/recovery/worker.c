@@ -6,6 +6,7 @@
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
+#include "runtime/exec/legacy_path.h"
 #include "runtime/exec/routes.h"
 #include "runtime/recovery/recovery.h"
 
@@ -131,6 +132,17 @@ static void give_up(struct rg_recovery *recovery, int status)
 
 /* ---- the flush ---------------------------------------------------------- */
 
+/* Whatever has failed in the epoch is over with it. */
+static void forget_failures(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    struct rg_legacy_failure legacy;
+
+    rg_legacy_path_failure(comm, &legacy, NULL);
+    recovery->legacy_failure = legacy.count;
+    recovery->failure = rg_load_acquire(&comm->mapped->mailbox.failure);
+}
+
 static void on_prepare(struct rg_recovery *recovery,
                        const struct rg_group_event *event)
 {
@@ -149,8 +161,7 @@ static void on_prepare(struct rg_recovery *recovery,
         give_up(recovery, RG_EISOLATED);
         return;
     }
-    /* Whatever has failed in the epoch is over with it. */
-    recovery->failure = rg_load_acquire(&comm->mapped->mailbox.failure);
+    forget_failures(recovery);
     reach(recovery, RG_PHASE_HELD, event->epoch);
     rg_driver_quiesced(driver_of(recovery), comm->group, event->epoch,
                        comm->held.completed, comm->held.claimed);
@@ -331,7 +342,27 @@ static void on_event(struct rg_recovery *recovery, struct rg_group_event *event)
     rg_view_destroy(event->view);
 }
 
-/* ---- the device's failures ---------------------------------------------- */
+/* ---- failures ----------------------------------------------------------- */
+
+static void report_stall(struct rg_recovery *recovery, uint64_t seq)
+{
+    struct rg_comm *comm = recovery->comm;
+
+    rg_log(RG_LOG_WARN, rank_of(recovery),
+           "group %u: seq %llu ran into its deadline", comm->group,
+           (unsigned long long)seq);
+    reach(recovery, RG_PHASE_STALLED, comm->view->epoch);
+    rg_driver_report_stall(driver_of(recovery), comm->group, seq,
+                           &recovery->slots);
+}
+
+static void own_failure(struct rg_recovery *recovery, uint64_t seq, int status)
+{
+    rg_log(RG_LOG_ERROR, rank_of(recovery),
+           "group %u: seq %llu failed on this rank: %s", recovery->comm->group,
+           (unsigned long long)seq, rg_status_string(status));
+    give_up(recovery, RG_EFAILED);
+}
 
 /* The ranks in the mailbox's bitmap, as slots of the view they belong to. */
 static int mailbox_slots(struct rg_recovery *recovery)
@@ -361,32 +392,40 @@ static void report_failure(struct rg_recovery *recovery)
     struct rg_comm *comm = recovery->comm;
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
     const uint64_t reasons = rg_load_relaxed(&mailbox->reasons);
+    const uint64_t seq = rg_load_relaxed(&mailbox->seq);
 
-    if (reasons & 1ull << -RG_ETIMEDOUT && mailbox_slots(recovery)) {
-        rg_log(RG_LOG_WARN, rank_of(recovery),
-               "group %u: seq %llu ran into its deadline", comm->group,
-               (unsigned long long)rg_load_relaxed(&mailbox->seq));
-        reach(recovery, RG_PHASE_STALLED, rg_load_relaxed(&mailbox->epoch));
-        rg_driver_report_stall(driver_of(recovery), comm->group,
-                               rg_load_relaxed(&mailbox->seq),
-                               &recovery->slots);
-    } else if (!(reasons & 1ull << -RG_EABORTED)) {
-        rg_log(RG_LOG_ERROR, rank_of(recovery),
-               "group %u: seq %llu failed on this rank's device", comm->group,
-               (unsigned long long)rg_load_relaxed(&mailbox->seq));
-        give_up(recovery, RG_EFAILED);
-    }
+    if (reasons & 1ull << -RG_ETIMEDOUT && mailbox_slots(recovery))
+        report_stall(recovery, seq);
+    else if (!(reasons & 1ull << -RG_EABORTED))
+        own_failure(recovery, seq, RG_EFAILED);
 }
 
-static void look_at_mailbox(struct rg_recovery *recovery)
+/* The same of the legacy backend, whose waits may also lose a connection. */
+static void look_at_legacy(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+    struct rg_legacy_failure failure;
+
+    rg_legacy_path_failure(comm, &failure, &recovery->slots);
+    if (failure.count == recovery->legacy_failure)
+        return;
+    recovery->legacy_failure = failure.count;
+    if (failure.status == RG_ETIMEDOUT && rg_bitset_count(&recovery->slots))
+        report_stall(recovery, failure.seq);
+    else if (failure.status == RG_EFAILED && rg_bitset_count(&recovery->slots))
+        rg_driver_report_unreachable(driver_of(recovery), comm->group,
+                                     &recovery->slots);
+    else if (failure.status != RG_EABORTED && failure.status != RG_EUNAVAILABLE)
+        own_failure(recovery, failure.seq, failure.status);
+}
+
+static void look_at_device(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
     /* Pairs with the release at the safe point. */
     const uint64_t failure = rg_load_acquire(&mailbox->failure);
 
-    if (rg_load_relaxed(&comm->closed))
-        return;
     if (failure != recovery->failure && comm->open) {
         recovery->failure = failure;
         report_failure(recovery);
@@ -396,6 +435,18 @@ static void look_at_mailbox(struct rg_recovery *recovery)
                (unsigned long long)settings_of(recovery)->park_ms);
         give_up(recovery, RG_EISOLATED);
     }
+}
+
+static void look_for_failures(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+
+    if (rg_load_relaxed(&comm->closed))
+        return;
+    if (comm->open == RG_BACKEND_LEGACY)
+        look_at_legacy(recovery);
+    else
+        look_at_device(recovery);
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -427,7 +478,7 @@ static void rejoin(struct rg_recovery *recovery)
 
     rg_driver_leave(driver_of(recovery), comm->group);
     rg_store_release(&comm->mapped->mailbox.expired, 0);
-    recovery->failure = rg_load_acquire(&comm->mapped->mailbox.failure);
+    forget_failures(recovery);
     pthread_mutex_lock(&comm->lock);
     recovery->rejoin = 0;
     recovery->failed = RG_OK;
@@ -473,7 +524,7 @@ static void *worker_main(void *arg)
             rg_clock_sleep_ns((uint64_t)wait_ms * NS_PER_MS);
         } else if (recovery->finding)
             find_and_open(recovery);
-        look_at_mailbox(recovery);
+        look_for_failures(recovery);
     }
     rg_hold_abandon(comm);
     return NULL;

@@ -24,6 +24,8 @@ static void fill_info(struct rg_member_info *info)
     info->layout_hash = 0x0123456789abcdefull;
     info->region_process = 0xfedcba9876543210ull;
     info->region_base = 0x7f0000001000ull;
+    for (int i = 0; i < RG_MEMBER_CARD_BYTES; i++)
+        info->card[i] = (unsigned char)(i * 7 + 1);
     snprintf(info->host_id, sizeof(info->host_id), "host-a");
     snprintf(info->device_uuid, sizeof(info->device_uuid), "GPU-1");
 }

@@ -285,6 +285,28 @@ static int cuda_kernel(void *opaque, const struct rg_kernel *kernel, int teams,
         "a program's kernel");
 }
 
+static int cuda_host_call(void *opaque, void (*run)(void *arg), void *arg)
+{
+    struct cuda_stream *stream = opaque;
+
+    cudaSetDevice(stream->device->config.ordinal);
+    return cuda_check(stream->device,
+                      cudaLaunchHostFunc(stream->stream, run, arg),
+                      "cudaLaunchHostFunc");
+}
+
+static int cuda_copy_async(void *opaque, void *dst, const void *src,
+                           size_t bytes)
+{
+    struct cuda_stream *stream = opaque;
+
+    cudaSetDevice(stream->device->config.ordinal);
+    return cuda_check(stream->device,
+                      cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault,
+                                      stream->stream),
+                      "cudaMemcpyAsync");
+}
+
 static int cuda_help(void *opaque, const struct rg_help_args *args)
 {
     struct cuda_device *device = opaque;
@@ -335,6 +357,8 @@ const struct rg_device_ops rg_device_cuda = {
     .geometry = cuda_geometry,
     .launch = cuda_launch,
     .kernel = cuda_kernel,
+    .host_call = cuda_host_call,
+    .copy_async = cuda_copy_async,
     .help = cuda_help,
     .read_word = cuda_read_word,
 };

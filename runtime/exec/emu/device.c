@@ -238,6 +238,38 @@ static int emu_kernel(void *stream, const struct rg_kernel *kernel, int teams,
     return emu_stream_post(stream, &work);
 }
 
+struct emu_host_call {
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void emu_host_run(const void *args, int team, int teams)
+{
+    const struct emu_host_call *call = args;
+
+    (void)team;
+    (void)teams;
+    call->run(call->arg);
+}
+
+static int emu_host_call(void *stream, void (*run)(void *arg), void *arg)
+{
+    const struct rg_kernel kernel = {.emu = emu_host_run};
+    const struct emu_host_call call = {run, arg};
+
+    return emu_kernel(stream, &kernel, 1, &call, sizeof call);
+}
+
+static int emu_copy_async(void *stream, void *dst, const void *src,
+                          size_t bytes)
+{
+    (void)stream;
+    (void)dst;
+    (void)src;
+    (void)bytes;
+    return RG_ENOTSUP;
+}
+
 static int emu_help(void *opaque, const struct rg_help_args *args)
 {
     const struct emu_device *device = opaque;
@@ -298,6 +330,9 @@ const struct rg_device_ops rg_device_emu = {
     .geometry = emu_geometry,
     .launch = emu_launch,
     .kernel = emu_kernel,
+    .host_call = emu_host_call,
+    .copy_async = emu_copy_async,
+    .host_reads_device = 1,
     .help = emu_help,
     .read_word = emu_read_word,
 };

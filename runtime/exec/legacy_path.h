@@ -1,0 +1,60 @@
+/*
+ * The legacy backend under a communicator: collectives of runtime/legacy, run
+ * by a host function in the stream's order, with the data copied through host
+ * memory where the host cannot reach the device's.
+ *
+ * It keeps the rules of the device side. An invocation claims the next seq
+ * unless the path is held; then it waits, bounded, for the new view. The
+ * worker holds it and waits until what is claimed has ended. An invocation
+ * that fails ends, and holds the path itself. None of it may be captured.
+ */
+#ifndef RG_EXEC_LEGACY_PATH_H
+#define RG_EXEC_LEGACY_PATH_H
+
+#include "runtime/exec/comm.h"
+
+struct rg_legacy_path;
+
+/* One collective as the user gave it: blocks by slot, root a slot. */
+struct rg_legacy_call {
+    enum rg_collective collective;
+    enum rg_dtype dtype;
+    enum rg_op op;
+    int root;
+    const void *send; /* device addresses */
+    void *recv;
+    size_t count;      /* elements of a block */
+    size_t send_bytes; /* of the whole buffers */
+    size_t recv_bytes;
+};
+
+int rg_legacy_path_create(struct rg_comm *comm);
+/* Accepts null. */
+void rg_legacy_path_destroy(struct rg_legacy_path *path);
+/* What the others need to reach this rank. */
+void rg_legacy_path_card(const struct rg_legacy_path *path,
+                         unsigned char card_out[RG_MEMBER_CARD_BYTES]);
+
+/* The user's thread: in the stream's order. RG_OK, RG_ENOMEM, ... */
+int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
+                          const struct rg_legacy_call *call);
+
+/* The recovery worker; as their kin in hold.h. */
+int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms);
+int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended);
+/* Every later invocation ends at once. */
+void rg_legacy_path_leave(struct rg_comm *comm);
+
+/* What the last failure was, and how many there have been; any thread. */
+struct rg_legacy_failure {
+    uint64_t count;
+    uint64_t seq;
+    int status;
+};
+/* `slots` gets those waited for; may be null. */
+void rg_legacy_path_failure(struct rg_comm *comm,
+                            struct rg_legacy_failure *failure_out,
+                            struct rg_bitset *slots);
+uint64_t rg_legacy_path_completed(struct rg_comm *comm);
+
+#endif
