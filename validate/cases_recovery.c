@@ -202,10 +202,11 @@ static void judge_fates(const struct played *played,
         const struct rg_fate *fate = &played->supervision.ranks[r].fate;
 
         if (fate->code != RG_EXIT_PASS)
-            rg_case_fail(result, (enum rg_exit)fate->code,
-                         "rank %d: worker ended with exit code %d, signal %d%s",
-                         r, fate->last.exit_code, fate->last.signal,
-                         fate->last.hang ? ", past the deadline" : "");
+            rg_case_fail(
+                result, (enum rg_exit)fate->code,
+                "worker %d: worker ended with exit code %d, signal %d%s", r,
+                fate->last.exit_code, fate->last.signal,
+                fate->last.hang ? ", past the deadline" : "");
     }
 }
 
@@ -223,24 +224,25 @@ static void judge_survivor(const struct played *played, int rank,
     const int wanted = played->scenario.invocations;
 
     if (report == NULL)
-        rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: no report", rank);
+        rg_case_fail(result, RG_EXIT_RECOVERY, "worker %d: no report", rank);
     else if (report->status != RG_OK)
-        rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: out of the group: %s",
-                     rank, rg_status_string(report->status));
+        rg_case_fail(result, RG_EXIT_RECOVERY,
+                     "worker %d: out of the group: %s", rank,
+                     rg_status_string(report->status));
     else if (report->members != survivors(played))
         rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "rank %d: members %#llx instead of %#llx", rank,
+                     "worker %d: members %#llx instead of %#llx", rank,
                      (unsigned long long)report->members,
                      (unsigned long long)survivors(played));
     else if (report->lines != wanted)
         rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "rank %d: %d invocations instead of %d", rank,
+                     "worker %d: %d invocations instead of %d", rank,
                      report->lines, wanted);
     else if (lines_of(report)[wanted - 1].state != RG_OUTCOME_COMMITTED)
         rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "rank %d: the last invocation is not committed", rank);
+                     "worker %d: the last invocation is not committed", rank);
     else if (report->captures != played->scenario.replay)
-        rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: captured %d times",
+        rg_case_fail(result, RG_EXIT_RECOVERY, "worker %d: captured %d times",
                      rank, report->captures);
 }
 
@@ -254,7 +256,7 @@ static void judge_line(const struct rg_recovery_line *a, int rank_a,
         return;
     if (b->wrong)
         rg_case_fail(result, RG_EXIT_WRONG,
-                     "rank %d: seq %llu: %d wrong elements", rank_b, seq,
+                     "worker %d: seq %llu: %d wrong elements", rank_b, seq,
                      b->wrong);
     if (a->seq != b->seq || a->state != b->state || a->epoch != b->epoch ||
         a->participants != b->participants)
@@ -315,7 +317,7 @@ static void judge_bootstrap(const struct played *played,
 
         if (!is_hit(played, r) && end->exit_code != RG_EXIT_RECOVERY)
             rg_case_fail(result, RG_EXIT_RECOVERY,
-                         "rank %d: exit code %d, signal %d%s", r,
+                         "worker %d: exit code %d, signal %d%s", r,
                          end->exit_code, end->signal,
                          end->hang ? ", past the deadline" : "");
     }

@@ -20,8 +20,8 @@ validate_test_test_oracle_LDADD = $(CMOCKA_LIBS) -lm
 validate_test_test_pairwise_SOURCES = validate/test/test_pairwise.c \
 	validate/pairwise.c
 validate_test_test_pairwise_LDADD = $(CMOCKA_LIBS)
-TESTS += validate/test/validate.t
-EXTRA_DIST += validate/test/validate.t
+TESTS += validate/test/validate.t validate/test/recovery.t
+EXTRA_DIST += validate/test/validate.t validate/test/recovery.t
 
 # The full product with every rank count, ranks as threads and as processes,
 # and the proof that planted bugs are found. Takes hours.
