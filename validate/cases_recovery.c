@@ -30,52 +30,75 @@ static const struct recovery {
     int ranks; /* at least */
     int stall_ms;
     const char *plan;
-    int rejoins; /* rounds; the plan is for one, at its seq %5 */
+    int rejoins;   /* rounds; the plan is for one, at its seq %5 */
+    uint64_t lost; /* ranks that end isolated; only with `ranks` ranks */
 } recoveries[] = {
-    {"kill.bootstrap.leaf", 2, 0, "at seq 0 phase bootstrap rank %L kill", 0},
-    {"kill.start.leaf", 2, 0, "at seq 5 phase start rank %L kill", 0},
-    {"kill.mid.leaf", 2, 0, "at seq 5 phase mid rank %L kill", 0},
-    {"kill.complete.leaf", 2, 0, "at seq 5 phase complete rank %L kill", 0},
-    {"kill.idle.leaf", 2, 0, "at seq 5 phase idle rank %L kill", 0},
-    {"kill.start.coordinator", 2, 0, "at seq 5 phase start rank 0 kill", 0},
-    {"kill.mid.coordinator", 2, 0, "at seq 5 phase mid rank 0 kill", 0},
-    {"kill.complete.coordinator", 2, 0, "at seq 5 phase complete rank 0 kill",
+    {"kill.bootstrap.leaf", 2, 0, "at seq 0 phase bootstrap rank %L kill", 0,
      0},
-    {"kill.idle.coordinator", 2, 0, "at seq 5 phase idle rank 0 kill", 0},
-    {"exit.start.leaf", 2, 0, "at seq 5 phase start rank %L exit", 0},
-    {"exit.start.coordinator", 2, 0, "at seq 5 phase start rank 0 exit", 0},
-    {"stop.start.leaf", 3, 500, "at seq 5 phase start rank %L stop 4s", 0},
-    {"stop.start.coordinator", 3, 500, "at seq 5 phase start rank 0 stop 4s",
+    {"kill.start.leaf", 2, 0, "at seq 5 phase start rank %L kill", 0, 0},
+    {"kill.mid.leaf", 2, 0, "at seq 5 phase mid rank %L kill", 0, 0},
+    {"kill.complete.leaf", 2, 0, "at seq 5 phase complete rank %L kill", 0, 0},
+    {"kill.idle.leaf", 2, 0, "at seq 5 phase idle rank %L kill", 0, 0},
+    {"kill.start.coordinator", 2, 0, "at seq 5 phase start rank 0 kill", 0, 0},
+    {"kill.mid.coordinator", 2, 0, "at seq 5 phase mid rank 0 kill", 0, 0},
+    {"kill.complete.coordinator", 2, 0, "at seq 5 phase complete rank 0 kill",
+     0, 0},
+    {"kill.idle.coordinator", 2, 0, "at seq 5 phase idle rank 0 kill", 0, 0},
+    {"exit.start.leaf", 2, 0, "at seq 5 phase start rank %L exit", 0, 0},
+    {"exit.start.coordinator", 2, 0, "at seq 5 phase start rank 0 exit", 0, 0},
+    {"stop.start.leaf", 3, 500, "at seq 5 phase start rank %L stop 4s", 0, 0},
+    {"stop.start.coordinator", 3, 500, "at seq 5 phase start rank 0 stop 4s", 0,
      0},
     {"kill.start.two", 4, 0,
-     "at seq 5 phase start rank %L kill; at seq 5 phase start rank %P kill", 0},
+     "at seq 5 phase start rank %L kill; at seq 5 phase start rank %P kill", 0,
+     0},
     {"kill.later.two", 4, 0,
-     "at seq 4 phase start rank %L kill; at seq 8 phase mid rank %P kill", 0},
+     "at seq 4 phase start rank %L kill; at seq 8 phase mid rank %P kill", 0,
+     0},
     {"kill.quiesce.leaf", 4, 0,
      "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank %P kill",
-     0},
+     0, 0},
     {"kill.parked.leaf", 4, 0,
      "at seq 5 phase start rank %L kill; at view 2 phase parked rank %P kill",
-     0},
+     0, 0},
     {"kill.apply.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase apply rank %P kill",
+     "at seq 5 phase start rank %L kill; at view 2 phase apply rank %P kill", 0,
      0},
     {"kill.quiesce.coordinator", 4, 0,
      "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank 0 kill",
-     0},
+     0, 0},
     {"kill.parked.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase parked rank 0 kill",
+     "at seq 5 phase start rank %L kill; at view 2 phase parked rank 0 kill", 0,
      0},
     {"kill.apply.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase apply rank 0 kill", 0},
+     "at seq 5 phase start rank %L kill; at view 2 phase apply rank 0 kill", 0,
+     0},
     {"rejoin.leaf", 2, 0, "at seq %5 rank %L rejoin; at seq %5 rank %L kill;",
-     1},
+     1, 0},
     {"rejoin.coordinator", 2, 0,
-     "at seq %5 rank 0 rejoin; at seq %5 rank 0 kill;", 1},
+     "at seq %5 rank 0 rejoin; at seq %5 rank 0 kill;", 1, 0},
     {"rejoin.ten.leaf", 2, 0,
-     "at seq %5 rank %L rejoin; at seq %5 rank %L kill;", 10},
+     "at seq %5 rank %L rejoin; at seq %5 rank %L kill;", 10, 0},
     {"rejoin.ten.turns", 2, 0,
-     "at seq %5 rank %N rejoin; at seq %5 rank %N kill;", 10},
+     "at seq %5 rank %N rejoin; at seq %5 rank %N kill;", 10, 0},
+    {"partition.one", 4, 500,
+     "at seq 5 phase start link 0->3 drop;"
+     "at seq 5 phase start link 1->3 drop;"
+     "at seq 5 phase start link 2->3 drop;"
+     "at seq 5 phase start link 3->0 drop;"
+     "at seq 5 phase start link 3->1 drop;"
+     "at seq 5 phase start link 3->2 drop;",
+     0, 0x8},
+    {"partition.half", 4, 500,
+     "at seq 5 phase start link 0->2 drop;"
+     "at seq 5 phase start link 0->3 drop;"
+     "at seq 5 phase start link 1->2 drop;"
+     "at seq 5 phase start link 1->3 drop;"
+     "at seq 5 phase start link 2->0 drop;"
+     "at seq 5 phase start link 2->1 drop;"
+     "at seq 5 phase start link 3->0 drop;"
+     "at seq 5 phase start link 3->1 drop;",
+     0, 0xc},
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
@@ -121,6 +144,7 @@ struct played {
     struct rg_fault_plan *plan;
     struct rg_recovery_scenario scenario;
     uint64_t hit;     /* ranks that are gone in the end */
+    uint64_t lost;    /* of these, what must know that it is isolated */
     uint64_t stopped; /* ranks that may be, if the others were faster */
     const struct rg_recovery_report *reports[RG_RECOVERY_RANKS_MAX];
 };
@@ -149,10 +173,10 @@ static void find_hit(struct played *played)
             back |= rank;
         else if (fault->action == RG_FAULT_STOP)
             played->stopped |= rank;
-        else
+        else if (fault->to < 0)
             played->hit |= rank;
     }
-    played->hit &= ~back;
+    played->hit = (played->hit & ~back) | played->lost;
 }
 
 /* Whether one that was stopped is out is for the group to say. */
@@ -323,6 +347,18 @@ static void judge_bootstrap(const struct played *played,
     }
 }
 
+/* Cut off from the majority, it must say so itself. */
+static void judge_lost(const struct played *played, int rank,
+                       struct rg_case_result *result)
+{
+    const struct rg_recovery_report *report = played->reports[rank];
+
+    if (report == NULL || report->status != RG_EISOLATED)
+        rg_case_fail(result, RG_EXIT_RECOVERY, "worker %d: not isolated: %s",
+                     rank,
+                     report ? rg_status_string(report->status) : "no report");
+}
+
 static void judge(struct played *played, struct rg_case_result *result)
 {
     const struct rg_fault *fault = rg_fault_plan_entry(played->plan, 0);
@@ -334,7 +370,9 @@ static void judge(struct played *played, struct rg_case_result *result)
     }
     judge_fates(played, result);
     for (int r = 0; r < played->supervision.size; r++)
-        if (!is_hit(played, r))
+        if (played->lost >> r & 1)
+            judge_lost(played, r, result);
+        else if (!is_hit(played, r))
             judge_survivor(played, r, result);
     judge_agreement(played, result);
 }
@@ -406,7 +444,9 @@ static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
 {
     const struct recovery *recovery = &recoveries[test->param[PARAM_PLAN]];
     const struct rg_suite_options *options = suite->options;
+    const int most = recovery->lost ? recovery->ranks : RG_RECOVERY_RANKS_MAX;
     struct played played = {
+        .lost = recovery->lost,
         .scenario = {.device = options->device,
                      .team_width = options->team_width,
                      .teams = options->teams,
@@ -418,11 +458,10 @@ static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
                      .stall_ms = recovery->stall_ms}};
     int status;
 
-    if (suite->job->size < recovery->ranks ||
-        suite->job->size > RG_RECOVERY_RANKS_MAX) {
+    if (suite->job->size < recovery->ranks || suite->job->size > most) {
         result->skipped = 1;
         snprintf(result->text, sizeof(result->text), "needs %d to %d ranks",
-                 recovery->ranks, RG_RECOVERY_RANKS_MAX);
+                 recovery->ranks, most);
         return;
     }
     write_plan(recovery, suite->job->size, played.scenario.plan,
