@@ -103,7 +103,7 @@ static int take_header(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     return RG_OK;
 }
 
-/* Everything is checked here, before the first byte is written. */
+/* Bounds are checked here, the generation before each write. */
 static int enter(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
     struct rg_tcp_in *in = &conn->in;
@@ -111,8 +111,6 @@ static int enter(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
     in->status = rg_engine_check(tcp->engine->config.bytes, header->offset,
                                  header->bytes, header->signal);
-    if (header->generation != generation_of(tcp))
-        in->status = RG_EABORTED;
     in->left = header->bytes;
     in->state = RG_TCP_IN_PAYLOAD;
     return in->left ? RG_OK : finish(tcp, conn);

@@ -198,6 +198,11 @@ static void test_bounds(void **state)
         assert_int_equal(rg_engine_submit(pair.ends[0], &bad[i]), RG_OK);
         assert_int_equal(await(pair.ends[0], pair.ends[1], NULL), RG_EINVAL);
     }
+    /* All at once: each must get its own verdict. */
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(rg_engine_submit(pair.ends[0], &bad[i]), RG_OK);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(await(pair.ends[0], pair.ends[1], NULL), RG_EINVAL);
     assert_memory_equal(copy, rg_engine_memory(pair.ends[1]), REGION);
     bad[0].offset--;
     bad[0].signal = RG_ENGINE_NO_SIGNAL;
