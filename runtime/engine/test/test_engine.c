@@ -12,10 +12,12 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -360,6 +362,7 @@ static void test_cancel(void **state)
 {
     enum { BYTES = 14 << 20, COUNT = 4 }; /* no socket holds one */
     struct pair pair = make_pair(provider_of(state));
+    const unsigned char *target = rg_engine_memory(pair.ends[1]);
     unsigned char *data = make_pattern(BYTES, 1);
     struct rg_engine_command command = put(1, DATA, "first", 6);
     uint64_t cookie;
@@ -376,8 +379,7 @@ static void test_cancel(void **state)
         rg_engine_poll(pair.ends[1], NULL, 0);
     }
     rg_engine_cancel(pair.ends[0]);
-    memset(data, 0, BYTES);
-    free(data);
+    memset(data, 0xaa, BYTES); /* it is the caller's again */
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(await(pair.ends[0], NULL, NULL), RG_EABORTED);
     rg_engine_advance(pair.ends[1], 2);
@@ -388,6 +390,9 @@ static void test_cancel(void **state)
     assert_int_equal(await(pair.ends[0], pair.ends[1], &cookie), RG_OK);
     assert_int_equal(cookie, 9);
     assert_int_equal(signal_of(pair.ends[1]), 2);
+    for (int i = 1; i <= 1000; i++)
+        assert_int_equal(target[DATA + BYTES - i], 0);
+    free(data);
     free_pair(&pair);
 }
 
@@ -559,6 +564,58 @@ static void test_deadline(void **state)
     free_pair(&pair);
 }
 
+/* ---- what is left ------------------------------------------------------- */
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* Mappings of regions, own and peers'. */
+static int count_regions(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    int count = 0;
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps))
+        count += strstr(line, "regroup-engine") != NULL;
+    fclose(maps);
+    return count;
+}
+
+static void test_nothing_is_left(void **state)
+{
+    const int descriptors = count_descriptors(), regions = count_regions();
+
+    for (int round = 0; round < 10; round++) {
+        struct pair pair = make_pair(provider_of(state));
+        struct rg_engine_command command = put(1, DATA, "here", 5);
+
+        assert_int_equal(rg_engine_submit(pair.ends[0], &command), RG_OK);
+        assert_int_equal(await(pair.ends[0], pair.ends[1], NULL), RG_OK);
+        assert_true(count_regions() > regions);
+        rg_engine_fail(pair.ends[0], 1);
+        rg_engine_fail(pair.ends[1], 0);
+        join(pair.ends[1], 0, pair.ends[0]);
+        if (round % 2)
+            join(pair.ends[0], 1, pair.ends[1]);
+        for (int i = 0; i < round; i++)
+            rg_engine_poll(pair.ends[i % 2], NULL, 0);
+        free_pair(&pair);
+        assert_int_equal(count_descriptors(), descriptors);
+        assert_int_equal(count_regions(), regions);
+    }
+}
+
 /* ---- processes ---------------------------------------------------------- */
 
 struct board {
@@ -582,8 +639,10 @@ static void post_card(struct board *board, int rank, struct rg_engine *engine)
 static void serve_process(struct board *board, int rank, int size,
                           const char *provider)
 {
-    struct rg_engine *engine = make_end(rank, size, provider, 1);
+    struct rg_engine *engine;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
+    engine = make_end(rank, size, provider, 1);
     post_card(board, rank, engine);
     while (__atomic_load_n(&board->ready, __ATOMIC_ACQUIRE) < size)
         rg_clock_sleep_ns(100000);
@@ -798,6 +857,7 @@ int main(void)
         ON_BOTH(test_crossing_connections),
         ON_BOTH(test_rejoin),
         ON_BOTH(test_deadline),
+        ON_BOTH(test_nothing_is_left),
         ON_BOTH(test_peer_killed),
         {"tcp: test_peer_stopped", test_peer_stopped, NULL, NULL, "tcp"},
         cmocka_unit_test(test_wrong_secret),
