@@ -51,8 +51,10 @@ static const struct rg_program program = {
     .summary = "Checks collectives against an independent oracle.",
     .options = options_table,
     .noptions = sizeof(options_table) / sizeof(options_table[0]),
-    .notes = "Exit codes: 0 all passed, 1 wrong data, 2 usage, 3 no device or "
-             "runtime,\n4 timeout or hang, 77 everything was skipped.\n",
+    .notes =
+        "Exit codes: 0 all passed, 1 wrong data, 2 usage, 3 no device or "
+        "runtime,\n4 timeout or hang, 6 recovery failed, 77 everything was "
+        "skipped.\n",
 };
 
 /* The chosen cases, in order. */
