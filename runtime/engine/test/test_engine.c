@@ -12,12 +12,15 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +28,7 @@
 #include "runtime/device/word.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/tcp/keyed.h"
+#include "runtime/engine/tcp/tcp.h"
 #include "runtime/status.h"
 
 enum { REGION = 16 << 20, SIGNAL = REGION - 64, DATA = 64, MAX_ENDS = 4 };
@@ -788,6 +792,60 @@ static void test_wrong_secret(void **state)
     rg_engine_destroy(good);
 }
 
+/* Sends all and waits for `bytes` of answer; how many came before the end. */
+static size_t talk(struct rg_engine *engine, int fd, const void *text,
+                   size_t length, void *answer, size_t bytes)
+{
+    const uint64_t limit = rg_clock_ns() + 5 * SECOND_NS;
+    size_t got = 0;
+    ssize_t n = 1;
+
+    send(fd, text, length, MSG_NOSIGNAL);
+    while (got < bytes && n != 0 && rg_clock_ns() < limit) {
+        rg_engine_poll(engine, NULL, 0);
+        n = recv(fd, (char *)answer + got, bytes - got, MSG_DONTWAIT);
+        got += n > 0 ? (size_t)n : 0;
+    }
+    assert_true(rg_clock_ns() < limit);
+    return got;
+}
+
+/* One that says all the right things but cannot prove that it may. */
+static void test_forged_proof(void **state)
+{
+    struct rg_engine *good = make_end(1, 2, "tcp", 1);
+    struct rg_engine *model = make_end(0, 2, "tcp", 1);
+    struct rg_engine_card card;
+    struct rg_engine_card_data own, forged;
+    struct sockaddr_in name = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rg_tcp_hello hello, challenge;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    rg_engine_get_card(good, &card);
+    memcpy(&own, card.bytes, sizeof(own));
+    rg_engine_get_card(model, &card);
+    memcpy(&forged, card.bytes, sizeof(forged));
+    join(good, 0, model);
+    name.sin_port = htons((uint16_t)own.port);
+    assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+    memset(&hello, 0, sizeof(hello));
+    hello.magic = RG_ENGINE_MAGIC;
+    hello.stage = RG_TCP_WANT_HELLO;
+    hello.to = 1;
+    hello.token = forged.token;
+    assert_int_equal(
+        talk(good, fd, &hello, sizeof(hello), &challenge, sizeof(challenge)),
+        sizeof(challenge));
+    hello.stage = RG_TCP_WANT_PROOF;
+    memcpy(hello.hash, challenge.hash, sizeof(hello.hash)); /* reflected */
+    assert_int_equal(talk(good, fd, &hello, sizeof(hello), &challenge, 1), 0);
+    close(fd);
+    rg_engine_destroy(model);
+    rg_engine_destroy(good);
+}
+
 static void test_unknown_provider(void **state)
 {
     struct rg_engine_config config = {.size = 1, .bytes = REGION};
@@ -861,6 +919,7 @@ int main(void)
         ON_BOTH(test_peer_killed),
         {"tcp: test_peer_stopped", test_peer_stopped, NULL, NULL, "tcp"},
         cmocka_unit_test(test_wrong_secret),
+        cmocka_unit_test(test_forged_proof),
         cmocka_unit_test(test_unknown_provider),
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_keyed_hash),
