@@ -20,6 +20,7 @@ enum { MAX_RANKS = 5, CHUNK = 4096, GUARD = 32, DEADLINE_MS = 20000 };
 
 struct world {
     int size;
+    uint64_t chunk_bytes;
     struct rg_legacy *ranks[MAX_RANKS]; /* by world rank; null: dead */
     struct rg_engine_card cards[MAX_RANKS];
     uint64_t epoch;
@@ -42,7 +43,7 @@ static void start_rank(struct world *world, int rank, uint64_t deadline_ms)
 {
     struct rg_legacy_config config = {
         .engine = {.rank = rank, .size = world->size, .host_id = "here"},
-        .chunk_bytes = CHUNK,
+        .chunk_bytes = world->chunk_bytes,
         .deadline_ms = deadline_ms};
 
     assert_int_equal(rg_legacy_create(&config, &world->ranks[rank]), RG_OK);
@@ -55,6 +56,7 @@ static void start_world(struct world *world, int size, const char *provider,
     memset(world, 0, sizeof(*world));
     setenv("RG_ENGINE", provider, 1);
     world->size = size;
+    world->chunk_bytes = CHUNK;
     for (int rank = 0; rank < size; rank++)
         start_rank(world, rank, deadline_ms);
 }
@@ -311,6 +313,8 @@ static void check_one(struct job *job, struct rg_legacy_op op, int in_place)
     op.recv = recv;
     job->rc = run_one(job, op);
     job->errors += job->rc != RG_OK;
+    if (!in_place)
+        memset(send, 0x55, sizes.send * element); /* its owner's again */
     for (size_t i = 0; i < sizes.recv && !job->rc; i++) {
         const int want = result_of(&op, job->rank, job->nranks, i);
 
@@ -497,27 +501,57 @@ static void test_death_and_return(void **state)
     stop_world(&world);
 }
 
-/* A lost connection ends the wait at once, not at the deadline. */
+/* A lost connection ends the wait at once, also of one that only receives. */
 static void test_lost_connection(void **state)
 {
+    static const struct rg_legacy_op broadcast = {.collective =
+                                                      RG_COLL_broadcast,
+                                                  .count = 100,
+                                                  .dtype = RG_f32,
+                                                  .root = 2};
+    const struct rg_legacy_op *const ops[] = {&reduce_op, &broadcast};
     struct job jobs[MAX_RANKS];
     struct world world;
     uint64_t begin;
 
     (void)state;
-    start_world(&world, 3, "tcp", DEADLINE_MS);
-    apply_all(&world);
-    expect_good(&world);
-    stop_rank(&world, 2);
-    begin = rg_clock_ns();
-    run_all(&world, jobs, -1, &reduce_op, work_check);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(jobs[i].rc, RG_EFAILED);
-        assert_int_equal(jobs[i].blamed, 1 << 2);
+    for (int op = 0; op < 2; op++) {
+        start_world(&world, 3, "tcp", DEADLINE_MS);
+        apply_all(&world);
+        expect_good(&world);
+        stop_rank(&world, 2);
+        begin = rg_clock_ns();
+        run_all(&world, jobs, -1, ops[op], work_check);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(jobs[i].rc, RG_EFAILED);
+            assert_int_equal(jobs[i].blamed, 1 << 2);
+        }
+        assert_true(rg_clock_ns() - begin < DEADLINE_MS * 1000000ull / 2);
+        apply_all(&world);
+        expect_good(&world);
+        stop_world(&world);
     }
-    assert_true(rg_clock_ns() - begin < DEADLINE_MS * 1000000ull / 2);
+}
+
+/* A run ends when its source may be changed, also if no socket could hold it
+ * (see check_one). */
+static void test_source_is_free(void **state)
+{
+    static const struct rg_legacy_op op = {
+        .collective = RG_COLL_broadcast, .count = 5 << 20, .dtype = RG_f32};
+    struct job jobs[MAX_RANKS];
+    struct world world;
+
+    setenv("RG_ENGINE", *state, 1);
+    memset(&world, 0, sizeof(world));
+    world.size = 2;
+    world.chunk_bytes = 8 << 20;
+    for (int rank = 0; rank < 2; rank++)
+        start_rank(&world, rank, DEADLINE_MS);
     apply_all(&world);
-    expect_good(&world);
+    run_all(&world, jobs, -1, &op, work_check);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(jobs[i].errors, 0);
     stop_world(&world);
 }
 
@@ -594,7 +628,8 @@ int main(void)
         ON_BOTH(test_collectives),      ON_BOTH(test_types),
         ON_BOTH(test_absent_rank),      ON_BOTH(test_abort),
         ON_BOTH(test_death_and_return), cmocka_unit_test(test_lost_connection),
-        ON_BOTH(test_late_apply),       ON_BOTH(test_arguments),
+        ON_BOTH(test_source_is_free),   ON_BOTH(test_late_apply),
+        ON_BOTH(test_arguments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
