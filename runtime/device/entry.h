@@ -354,7 +354,7 @@ RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
     if (call->team.count > 1)
         stopped = rg_team_any(&call->team, call->team.thread == 0 && stopped);
     if (stopped && call->dev->parks)
-        rg_keep(call->dev, &call->team);
+        rg_keep_stopped(call->dev, call->team);
 }
 
 #endif

@@ -16,7 +16,8 @@ enum { RG_HELP_THREADS = 512 }; /* of the kernel's block */
 /* By value, the kernel's one parameter. */
 struct rg_help_args {
     struct rg_comm_dev *comm;
-    uint64_t epoch; /* whose word is to be held; stale: it ends at once */
+    uint64_t epoch;   /* whose word is to be held */
+    uint64_t keepers; /* so far: if it is late, others have kept meanwhile */
     /* Instead, if bytes is not 0: a part of the region is to be zeroed. */
     uint64_t offset;
     uint64_t bytes;

@@ -5,7 +5,9 @@
  * launch. Whoever sets HELD freezes the claimed seq (plan.h). The launch then
  * waits until that seq has ended: if it completed, nobody else keeps, and the
  * launch does; if it stopped at a safe point, the team there keeps where
- * `parks` says so.
+ * `parks` says so. A launch may come so late that others have kept and opened
+ * the word since it was asked for; so keepers are numbered, and the number
+ * that it was asked to be is then taken.
  */
 #ifndef RG_DEVICE_KEEPER_H
 #define RG_DEVICE_KEEPER_H
@@ -81,10 +83,10 @@ RG_FN void rg_keep_abandon(struct rg_comm_dev *dev, int expired)
  * claimed has ended. Leaves after OPEN or LEAVE, or when no order came for as
  * long as keep_ns: then the word stays held.
  */
-RG_FN_COLD void rg_keep(struct rg_comm_dev *dev, struct rg_team *team)
+RG_FN void rg_keep(struct rg_comm_dev *dev, struct rg_team *team)
 {
     struct rg_mailbox *mailbox = dev->mailbox;
-    const uint64_t keeping = rg_load_relaxed(&mailbox->kept) + 1;
+    const uint64_t keeping = rg_load_relaxed(&dev->keepers);
     uint64_t done = rg_load_relaxed(&mailbox->done), kind;
 
     if (team->thread == 0) {
@@ -109,6 +111,24 @@ RG_FN_COLD void rg_keep(struct rg_comm_dev *dev, struct rg_team *team)
     } while (kind == RG_ORDER_CLEAN);
     if (team->thread == 0)
         rg_store_release(&mailbox->kept, keeping);
+}
+
+/* One thread. 1: its team is the keeper that comes after `keepers` others. */
+RG_FN int rg_keep_claim(struct rg_comm_dev *dev, uint64_t keepers)
+{
+    return rg_cas_acq_rel_dev(&dev->keepers, keepers, keepers + 1) == keepers;
+}
+
+/*
+ * Every thread of a team at the safe point, where nobody else can be keeping.
+ * By value, so that on the way here a team may live in registers.
+ */
+RG_FN_COLD void rg_keep_stopped(struct rg_comm_dev *dev, struct rg_team team)
+{
+    if (rg_team_share_word(
+            &team, team.thread == 0 &&
+                       rg_keep_claim(dev, rg_load_relaxed(&dev->keepers))))
+        rg_keep(dev, &team);
 }
 
 /* ---- a launch made to keep ---------------------------------------------- */
@@ -151,7 +171,7 @@ RG_FN int rg_hold_word(struct rg_comm_dev *dev, uint64_t epoch)
 
 /* One thread. 1: the team of this thread is to keep. */
 RG_FN int rg_hold(struct rg_comm_dev *dev, const struct rg_team *team,
-                  uint64_t epoch)
+                  uint64_t epoch, uint64_t keepers)
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
     uint64_t frozen;
@@ -162,10 +182,10 @@ RG_FN int rg_hold(struct rg_comm_dev *dev, const struct rg_team *team,
     do {
         if (rg_load_relaxed(&dev->hot.completed) == frozen &&
             !(rg_load_relaxed(&dev->hot.control) & RG_CONTROL_INFLIGHT))
-            return 1;
+            return rg_keep_claim(dev, keepers);
         /* Pairs with the release at the safe point. */
         if (rg_load_acquire(&dev->stopped) == frozen)
-            return !dev->parks;
+            return !dev->parks && rg_keep_claim(dev, keepers);
     } while (rg_waiter_pause(team, &waiter) <= dev->keep_ns);
     return 0;
 }
@@ -179,8 +199,9 @@ RG_FN void rg_help(const struct rg_help_args *args, struct rg_team *team)
 
     if (args->bytes)
         rg_team_zero(team, dev->region + args->offset, args->bytes);
-    else if (rg_team_share_word(team, team->thread == 0 &&
-                                          rg_hold(dev, team, args->epoch)))
+    else if (rg_team_share_word(
+                 team, team->thread == 0 &&
+                           rg_hold(dev, team, args->epoch, args->keepers)))
         rg_keep(dev, team);
     rg_team_barrier(team);
     if (team->thread == 0)

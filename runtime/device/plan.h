@@ -122,6 +122,7 @@ struct rg_comm_dev {
     struct rg_latch latch;
     uint64_t frozen;      /* claimed seq when HELD was set last */
     uint64_t stopped;     /* the last seq that ended at the safe point */
+    uint64_t keepers;     /* so far: whoever adds the next one keeps */
     uint64_t deadline_ns; /* budget of one wait */
     uint64_t gate_ns;     /* between two looks at abort word and latch */
     uint64_t park_ns;     /* budget of a launch that finds the word held */

@@ -23,6 +23,7 @@ struct rg_helper {
     int stop;         /* under lock, as what follows */
     int wanted;       /* a launch is asked for */
     uint64_t epoch;   /* whose word it is to hold */
+    uint64_t keepers; /* that there have been before it */
     uint64_t claimed; /* progress reported last */
     /* Workspace generations, as bitmaps. */
     uint64_t dirty;   /* used since they were cleaned last */
@@ -117,7 +118,8 @@ static void *helper_main(void *arg)
     while (!helper->stop) {
         const int wanted = helper_wait(helper);
         const struct rg_help_args args = {.comm = helper->comm->dev,
-                                          .epoch = helper->epoch};
+                                          .epoch = helper->epoch,
+                                          .keepers = helper->keepers};
 
         helper->wanted = 0;
         if (!wanted && helper->retired)
@@ -186,11 +188,15 @@ void rg_helper_destroy(struct rg_helper *helper)
     free(helper);
 }
 
-static void helper_call(struct rg_helper *helper, uint64_t epoch)
+/* Nobody keeps now. */
+static void helper_call(struct rg_comm *comm, uint64_t epoch)
 {
+    struct rg_helper *helper = comm->helper;
+
     pthread_mutex_lock(&helper->lock);
     helper->wanted = 1;
     helper->epoch = epoch;
+    helper->keepers = rg_load_acquire(&comm->mapped->mailbox.kept);
     pthread_cond_broadcast(&helper->changed);
     pthread_mutex_unlock(&helper->lock);
 }
@@ -270,7 +276,7 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
     rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
     if (!is_kept(comm)) {
         forget_orders(comm);
-        helper_call(comm->helper, comm->view->epoch);
+        helper_call(comm, comm->view->epoch);
     }
     status = wait_kept(comm, limit_after((uint64_t)timeout_ms));
     if (status)
@@ -286,7 +292,7 @@ static int hold_keep(struct rg_comm *comm)
     if (is_kept(comm))
         return RG_OK;
     forget_orders(comm);
-    helper_call(comm->helper, 0);
+    helper_call(comm, 0);
     return wait_kept(comm, limit_after(comm->context->settings.park_ms));
 }
 

@@ -48,7 +48,8 @@ static void order_open(struct fake *fake, uint64_t index)
 
 static void help(struct fake *fake, uint64_t epoch)
 {
-    const struct rg_help_args args = {.comm = &fake->dev, .epoch = epoch};
+    const struct rg_help_args args = {
+        .comm = &fake->dev, .epoch = epoch, .keepers = fake->mailbox.kept};
 
     rg_help(&args, &fake->call.team);
 }
@@ -260,6 +261,27 @@ static void a_launch_keeps_for_who_stops_and_exits(void **state)
     check_opened(fake, 1);
 }
 
+/*
+ * A launch asked for while nobody kept comes when another keeper, since then,
+ * is about to open the word: what it finds looks like its own turn.
+ */
+static void a_late_launch_does_not_keep_for_another(void **state)
+{
+    struct fake *fake = *state;
+    const struct rg_help_args args = {
+        .comm = &fake->dev, .epoch = FAKE_EPOCH, .keepers = 0};
+
+    set_word(fake, SEQ, SEQ, RG_CONTROL_HELD);
+    fake->dev.frozen = SEQ;
+    fake->dev.keepers = fake->mailbox.keeping = 1;
+    order_open(fake, 1);
+    rg_help(&args, &fake->call.team);
+    assert_true(fake->dev.hot.control == word_of(SEQ, RG_CONTROL_HELD));
+    assert_int_equal(fake->dev.keepers, 1);
+    assert_int_equal(fake->mailbox.done, 0);
+    assert_int_equal(fake->mailbox.helped, 1);
+}
+
 /* The whole way: claim, failure, parked until the new plan is in force. */
 static void a_failed_invocation_parks_until_opened(void **state)
 {
@@ -295,6 +317,7 @@ int main(void)
         FAKE_TEST(a_launch_waits_for_all_teams_in_flight),
         FAKE_TEST(who_stops_keeps_if_it_parks),
         FAKE_TEST(a_launch_keeps_for_who_stops_and_exits),
+        FAKE_TEST(a_late_launch_does_not_keep_for_another),
         FAKE_TEST(a_failed_invocation_parks_until_opened),
     };
 
