@@ -14,8 +14,8 @@ enum {
     SPIN_NS = 2000,    /* then yield */
     YIELD_NS = 200000, /* then sleep */
     SLEEP_NS = 50000,
-    /* A process that was stopped has not waited all that time. */
-    LONGEST_GAP_NS = 10000000
+    /* As in a device wait: who was stopped has not waited all that time. */
+    LONGEST_GAP_NS = 100000000
 };
 
 /* ---- the layout of an area ---------------------------------------------- */
