@@ -863,8 +863,22 @@ static int create_peers(struct rg_driver *driver)
     if (!driver->peers)
         return RG_ENOMEM;
     for (int peer = 0; peer < driver->size; peer++)
-        driver->peers[peer] = (struct rg_peer){
-            .process = FIRST_PROCESS, .offered_fd = -1, .pid_fd = -1};
+        driver->peers[peer] = (struct rg_peer){.process = FIRST_PROCESS,
+                                               .offered_fd = -1,
+                                               .pid_fd = -1,
+                                               .pulse_fd = -1};
+    return RG_OK;
+}
+
+/* Before there is any other descriptor worth the name. */
+static int start_pulse(struct rg_driver *driver)
+{
+    int rc = rg_pulse_create(driver->rank, &driver->pulse);
+
+    if (rc != RG_ENOTSUP)
+        return rc;
+    rg_log(RG_LOG_INFO, driver->rank,
+           "no pulse here: deaths are seen by their lifelines");
     return RG_OK;
 }
 
@@ -886,6 +900,7 @@ int rg_driver_create(const struct rg_driver_config *config,
     deadline = rg_clock_ns() + driver->settings.bootstrap_ms * NS_PER_MS;
     if ((rc = load_fence(driver)) || (rc = create_waiting(driver)) ||
         (rc = create_peers(driver)) || (rc = create_machines(driver)) ||
+        (rc = start_pulse(driver)) ||
         (rc = enter_job(driver, config, deadline)) ||
         (rc = start_thread(driver)) || (rc = wait_linked(driver, deadline)))
         goto error;
@@ -905,16 +920,7 @@ static void stop_thread(struct rg_driver *driver)
     wake(driver);
     pthread_mutex_unlock(&driver->lock);
     pthread_join(driver->thread, NULL);
-}
-
-void rg_driver_abandon(struct rg_driver *driver)
-{
-    if (!driver)
-        return;
-    pthread_mutex_lock(&driver->lock);
-    driver->is_abandoned = 1;
-    pthread_mutex_unlock(&driver->lock);
-    rg_driver_destroy(driver);
+    driver->running = 0;
 }
 
 static void close_if_open(int fd)
@@ -923,13 +929,12 @@ static void close_if_open(int fd)
         close(fd);
 }
 
-void rg_driver_destroy(struct rg_driver *driver)
+/* Everything that others of the job could notice; the thread has ended. */
+static void close_all(struct rg_driver *driver)
 {
-    if (!driver)
-        return;
-    stop_thread(driver);
-    while (driver->boxes)
-        box_remove(driver, driver->boxes);
+    int *const own[] = {&driver->boot.tcp_fd, &driver->boot.unix_fd,
+                        &driver->epoll_fd, &driver->wake_fd};
+
     while (driver->links) {
         struct rg_link *link = driver->links;
 
@@ -937,18 +942,48 @@ void rg_driver_destroy(struct rg_driver *driver)
         rg_link_destroy(link);
     }
     for (int peer = 0; driver->peers && peer < driver->size; peer++) {
-        close_if_open(driver->peers[peer].offered_fd);
-        close_if_open(driver->peers[peer].pid_fd);
+        struct rg_peer *closed = &driver->peers[peer];
+
+        close_if_open(closed->offered_fd);
+        close_if_open(closed->pid_fd);
+        close_if_open(closed->pulse_fd);
+        closed->offered_fd = closed->pid_fd = closed->pulse_fd = -1;
+        closed->control = closed->lifeline = NULL;
     }
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
+        close_if_open(*own[i]);
+        *own[i] = -1;
+    }
+    rg_pulse_destroy(driver->pulse);
+    driver->pulse = NULL;
+}
+
+void rg_driver_abandon(struct rg_driver *driver)
+{
+    pthread_mutex_lock(&driver->lock);
+    driver->is_abandoned = 1;
+    pthread_mutex_unlock(&driver->lock);
+    stop_thread(driver);
+    pthread_mutex_lock(&driver->lock);
+    driver->failed = RG_ECLOSED;
+    close_all(driver);
+    pthread_cond_broadcast(&driver->changed);
+    pthread_mutex_unlock(&driver->lock);
+}
+
+void rg_driver_destroy(struct rg_driver *driver)
+{
+    if (!driver)
+        return;
+    stop_thread(driver);
+    close_all(driver);
+    while (driver->boxes)
+        box_remove(driver, driver->boxes);
     rg_loop_drop(&driver->requests);
     rg_loop_drop(&driver->letters);
     rg_effects_fini(&driver->effects);
     rg_agent_destroy(driver->agent);
     rg_coordinator_destroy(driver->coordinator);
-    close_if_open(driver->boot.tcp_fd);
-    close_if_open(driver->boot.unix_fd);
-    close_if_open(driver->epoll_fd);
-    close_if_open(driver->wake_fd);
     free(driver->boot.addresses);
     free(driver->peers);
     free(driver->alarms);

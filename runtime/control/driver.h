@@ -208,7 +208,8 @@ int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
 /*
  * For fault plans. drop_link: nothing is sent to that rank's process over
  * control links as long as it is on; the way back is not touched. abandon:
- * ends the driver as the death of its process would, without a word.
+ * ends the driver's work as the death of its process would, without a word;
+ * every call fails from then on, and only destroy makes sense.
  */
 int rg_driver_drop_link(struct rg_driver *driver, int world_rank, int on);
 void rg_driver_abandon(struct rg_driver *driver);

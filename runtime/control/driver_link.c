@@ -12,7 +12,7 @@
 
 enum {
     READ_BYTES = 16384, /* room made for one read */
-    DESCRIPTORS_MAX = 8 /* unclaimed at a time; a peer owes an OFFER each */
+    DESCRIPTORS_MAX = 8 /* unclaimed at a time; a peer owes a message each */
 };
 
 struct rg_link_frame {
@@ -269,7 +269,7 @@ int rg_link_receive(struct rg_link *link, struct rg_message **message_out,
     }
     if (rc)
         return rc;
-    if (message->kind == RG_MSG_OFFER) {
+    if (message->kind == RG_MSG_OFFER || message->kind == RG_MSG_PULSE) {
         if (!link->ndescriptors) {
             rg_message_unref(message);
             return RG_EPROTO;

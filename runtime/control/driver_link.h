@@ -34,7 +34,7 @@ struct rg_link {
     size_t input_at;
     size_t input_used;
     size_t input_size;
-    int *descriptors; /* received, not yet claimed by an OFFER */
+    int *descriptors; /* received, not yet claimed by a message */
     int ndescriptors;
 };
 
@@ -55,7 +55,7 @@ int rg_link_flush(struct rg_link *link);
 void rg_link_finish(struct rg_link *link);
 
 /*
- * The next message, and for an OFFER its descriptor, now the caller's.
+ * The next message, and for OFFER or PULSE its descriptor, now the caller's.
  * RG_EPENDING: none yet; RG_ECLOSED: end of file or error; RG_EPROTO:
  * malformed (nothing is logged); RG_ENOMEM.
  */

@@ -318,6 +318,20 @@ int rg_loop_adopt(struct rg_driver *driver, enum rg_link_kind kind, int fd,
     return RG_OK;
 }
 
+static int show_pulse(struct rg_driver *driver, struct rg_link *link)
+{
+    struct rg_message *pulse;
+    int rc;
+
+    if (!driver->pulse)
+        return RG_OK;
+    pulse = rg_message_create(RG_MSG_PULSE, 0);
+    rc = pulse ? rg_link_send(link, pulse, rg_pulse_fd(driver->pulse))
+               : RG_ENOMEM;
+    rg_message_unref(pulse);
+    return rc;
+}
+
 int rg_loop_hello(struct rg_driver *driver, struct rg_link *link)
 {
     struct rg_message *hello = rg_message_create(RG_MSG_HELLO, 0);
@@ -330,6 +344,8 @@ int rg_loop_hello(struct rg_driver *driver, struct rg_link *link)
         rc = rg_link_send(link, hello, -1);
     }
     rg_message_unref(hello);
+    if (!rc && link->kind == RG_LINK_LIFELINE)
+        rc = show_pulse(driver, link);
     return rc;
 }
 
@@ -434,8 +450,10 @@ static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
         close(peer->pid_fd);
     if (peer->offered_fd >= 0)
         close(peer->offered_fd);
-    *peer =
-        (struct rg_peer){.process = process, .offered_fd = -1, .pid_fd = -1};
+    if (peer->pulse_fd >= 0)
+        close(peer->pulse_fd);
+    *peer = (struct rg_peer){
+        .process = process, .offered_fd = -1, .pid_fd = -1, .pulse_fd = -1};
 }
 
 /* What has been offered to all before this one came. */
@@ -479,7 +497,10 @@ static int prove(struct rg_driver *driver, struct rg_link *link,
         *peer_link(driver, link) = link;
     watch_process(driver, link);
     pthread_cond_broadcast(&driver->changed);
-    return link->kind == RG_LINK_LIFELINE ? offer_again(driver, link) : RG_OK;
+    if (link->kind != RG_LINK_LIFELINE)
+        return RG_OK;
+    return show_pulse(driver, link) == RG_ENOMEM ? RG_ENOMEM
+                                                 : offer_again(driver, link);
 }
 
 /* Keeps the descriptor; leaves in *fd what it replaces, or -1. */
@@ -491,6 +512,17 @@ static void take_offer(struct rg_driver *driver, int rank, int *fd)
     peer->offered_fd = *fd;
     *fd = before;
     pthread_cond_broadcast(&driver->changed);
+}
+
+/* Keeps the descriptor, unless it has one. */
+static void take_pulse(struct rg_driver *driver, int rank, int *fd)
+{
+    struct rg_peer *peer = &driver->peers[rank];
+
+    if (peer->pulse_fd >= 0 || watch(driver, *fd, EPOLLIN, &peer->pulse_fd))
+        return;
+    peer->pulse_fd = *fd;
+    *fd = -1;
 }
 
 /* RG_EPROTO: the peer may not say this here. */
@@ -525,6 +557,8 @@ static void link_ready(struct rg_driver *driver, struct rg_link *link)
             rc = prove(driver, link, message);
         else if (message->kind == RG_MSG_OFFER)
             take_offer(driver, link->peer, &fd);
+        else if (message->kind == RG_MSG_PULSE)
+            take_pulse(driver, link->peer, &fd);
         else
             rc = take_message(driver, link, message);
         if (fd >= 0)
@@ -538,6 +572,20 @@ static void link_ready(struct rg_driver *driver, struct rg_link *link)
         fail(driver, rc);
     if (rc != RG_EPENDING)
         link_lost(driver, link, rc);
+}
+
+/*
+ * The pulse has ended: the process is dying, unless it has said BYE, which
+ * then is on its lifeline already.
+ */
+static void pulse_ended(struct rg_driver *driver, struct rg_peer *peer)
+{
+    close(peer->pulse_fd);
+    peer->pulse_fd = -1;
+    if (peer->lifeline)
+        link_ready(driver, peer->lifeline);
+    if (!peer->has_ended && !(peer->lifeline && peer->lifeline->said_bye))
+        tell_end(driver, (int)(peer - driver->peers), RG_INPUT_GONE);
 }
 
 static void accept_all(struct rg_driver *driver, int listen_fd,
@@ -593,16 +641,20 @@ static int wait_ms(const struct rg_driver *driver)
     return due <= now ? 0 : (int)((due - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static int is_peer(const struct rg_driver *driver, const void *what)
+/* The peer that this points to or into, or null. */
+static struct rg_peer *peer_of(const struct rg_driver *driver, const void *what)
 {
-    uintptr_t at = (uintptr_t)what;
+    const uintptr_t at = (uintptr_t)what, begin = (uintptr_t)driver->peers;
+    const uintptr_t end = (uintptr_t)(driver->peers + driver->size);
 
-    return at >= (uintptr_t)driver->peers &&
-           at < (uintptr_t)(driver->peers + driver->size);
+    return at >= begin && at < end
+               ? &driver->peers[(at - begin) / sizeof(*driver->peers)]
+               : NULL;
 }
 
 static void handle(struct rg_driver *driver, void *what)
 {
+    struct rg_peer *peer;
     uint64_t count;
 
     if (what == &driver->boot.tcp_fd)
@@ -612,8 +664,9 @@ static void handle(struct rg_driver *driver, void *what)
     else if (what == &driver->wake_fd)
         while (read(driver->wake_fd, &count, sizeof(count)) > 0)
             ;
-    else if (is_peer(driver, what))
-        peer_exited(driver, what);
+    else if ((peer = peer_of(driver, what)))
+        what == &peer->pulse_fd ? pulse_ended(driver, peer)
+                                : peer_exited(driver, peer);
     else
         link_ready(driver, what);
 }

@@ -14,6 +14,7 @@
 #include "runtime/control/driver.h"
 #include "runtime/control/driver_bootstrap.h"
 #include "runtime/control/driver_link.h"
+#include "runtime/control/driver_pulse.h"
 
 enum { RG_FIRST_COORDINATOR = 0 };
 
@@ -24,6 +25,7 @@ struct rg_peer {
     uint32_t process;         /* which life of the rank is meant */
     int offered_fd;           /* owned; -1: none yet */
     int pid_fd;               /* owned; -1: none, or it has exited */
+    int pulse_fd;             /* owned; -1: none, or it has died */
     int has_ended;            /* it said BYE */
     int is_gone;              /* its death has been told to the machines */
     int is_dropped;           /* nothing is sent to it: a fault plan's */
@@ -97,11 +99,12 @@ struct rg_driver {
     pthread_t thread;
     int running; /* the thread exists */
     enum rg_stop stop;
-    uint64_t stop_ns;  /* the latest end of the stop's present step */
-    int is_abandoned;  /* ends without a word */
-    int failed;        /* a status after which nothing works any more */
-    int missing_links; /* that the start still waits for */
-    int wake_fd;       /* eventfd: `requests` or `stop` has changed */
+    uint64_t stop_ns;       /* the latest end of the stop's present step */
+    int is_abandoned;       /* ends, or has ended, without a word */
+    int failed;             /* a status after which nothing works any more */
+    int missing_links;      /* that the start still waits for */
+    struct rg_pulse *pulse; /* null: not possible here */
+    int wake_fd;            /* eventfd: `requests` or `stop` has changed */
     int epoll_fd;
 
     struct rg_peer *peers; /* [size] */

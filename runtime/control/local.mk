@@ -14,6 +14,7 @@ librg_control_a_SOURCES = \
 	runtime/control/driver_bootstrap.c runtime/control/driver_bootstrap.h \
 	runtime/control/driver_link.c runtime/control/driver_link.h \
 	runtime/control/driver_loop.c runtime/control/driver_state.h \
+	runtime/control/driver_pulse.c runtime/control/driver_pulse.h \
 	runtime/control/driver_socket.c runtime/control/driver_socket.h \
 	runtime/control/machine.c runtime/control/machine.h \
 	runtime/control/message.c runtime/control/message.h \
@@ -44,3 +45,7 @@ rg_unit_tests += runtime/control/test/test_driver_death
 runtime_control_test_test_driver_death_SOURCES = \
 	runtime/control/test/test_driver_death.c
 runtime_control_test_test_driver_death_LDADD = $(rg_control_test_libs)
+
+rg_unit_tests += runtime/control/test/test_pulse
+runtime_control_test_test_pulse_SOURCES = runtime/control/test/test_pulse.c
+runtime_control_test_test_pulse_LDADD = $(rg_control_test_libs)

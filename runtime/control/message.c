@@ -92,23 +92,23 @@ int rg_message_is_local(enum rg_message_kind kind)
 const char *rg_message_name(enum rg_message_kind kind)
 {
     static const char *const names[RG_MSG_COUNT] = {
-        [RG_MSG_NONE] = "NONE",           [RG_MSG_ADDRESS] = "ADDRESS",
-        [RG_MSG_HELLO] = "HELLO",         [RG_MSG_BYE] = "BYE",
-        [RG_MSG_OFFER] = "OFFER",         [RG_MSG_JOIN] = "JOIN",
-        [RG_MSG_LEAVE] = "LEAVE",         [RG_MSG_QUIESCED] = "QUIESCED",
-        [RG_MSG_VIEW_ACK] = "VIEW_ACK",   [RG_MSG_POLICY] = "POLICY",
-        [RG_MSG_CHANGE] = "CHANGE",       [RG_MSG_GATHER] = "GATHER",
-        [RG_MSG_REPORT] = "REPORT",       [RG_MSG_FENCED] = "FENCED",
-        [RG_MSG_HEARTBEAT] = "HEARTBEAT", [RG_MSG_GRANT] = "GRANT",
-        [RG_MSG_REFUSE] = "REFUSE",       [RG_MSG_STAND] = "STAND",
-        [RG_MSG_RESIGN] = "RESIGN",       [RG_MSG_PREPARE] = "PREPARE",
-        [RG_MSG_VIEW] = "VIEW",           [RG_MSG_ACTIVATE] = "ACTIVATE",
-        [RG_MSG_ERROR] = "ERROR",         [RG_MSG_GATHERED] = "GATHERED",
-        [RG_MSG_NOTICE] = "NOTICE",       [RG_MSG_EXCLUDED] = "EXCLUDED",
-        [RG_MSG_BEAT] = "BEAT",           [RG_MSG_CLAIM] = "CLAIM",
-        [RG_MSG_HANDOVER] = "HANDOVER",   [RG_MSG_LOST] = "LOST",
-        [RG_MSG_SEEK] = "SEEK",           [RG_MSG_LEADER] = "LEADER",
-        [RG_MSG_PROGRESS] = "PROGRESS"};
+        [RG_MSG_NONE] = "NONE",         [RG_MSG_ADDRESS] = "ADDRESS",
+        [RG_MSG_HELLO] = "HELLO",       [RG_MSG_BYE] = "BYE",
+        [RG_MSG_OFFER] = "OFFER",       [RG_MSG_PULSE] = "PULSE",
+        [RG_MSG_JOIN] = "JOIN",         [RG_MSG_LEAVE] = "LEAVE",
+        [RG_MSG_QUIESCED] = "QUIESCED", [RG_MSG_VIEW_ACK] = "VIEW_ACK",
+        [RG_MSG_POLICY] = "POLICY",     [RG_MSG_CHANGE] = "CHANGE",
+        [RG_MSG_GATHER] = "GATHER",     [RG_MSG_REPORT] = "REPORT",
+        [RG_MSG_FENCED] = "FENCED",     [RG_MSG_HEARTBEAT] = "HEARTBEAT",
+        [RG_MSG_GRANT] = "GRANT",       [RG_MSG_REFUSE] = "REFUSE",
+        [RG_MSG_STAND] = "STAND",       [RG_MSG_RESIGN] = "RESIGN",
+        [RG_MSG_PREPARE] = "PREPARE",   [RG_MSG_VIEW] = "VIEW",
+        [RG_MSG_ACTIVATE] = "ACTIVATE", [RG_MSG_ERROR] = "ERROR",
+        [RG_MSG_GATHERED] = "GATHERED", [RG_MSG_NOTICE] = "NOTICE",
+        [RG_MSG_EXCLUDED] = "EXCLUDED", [RG_MSG_BEAT] = "BEAT",
+        [RG_MSG_CLAIM] = "CLAIM",       [RG_MSG_HANDOVER] = "HANDOVER",
+        [RG_MSG_LOST] = "LOST",         [RG_MSG_SEEK] = "SEEK",
+        [RG_MSG_LEADER] = "LEADER",     [RG_MSG_PROGRESS] = "PROGRESS"};
 
     return kind < RG_MSG_COUNT ? names[kind] : "?";
 }

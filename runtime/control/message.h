@@ -24,6 +24,7 @@ enum rg_message_kind {
                        process, process id (call), secret (data) */
     RG_MSG_BYE,     /* the end of file that follows is no failure */
     RG_MSG_OFFER,   /* a descriptor travels with it */
+    RG_MSG_PULSE,   /* likewise: the sender's pulse */
     /* Caller -> agent -> coordinator. */
     RG_MSG_JOIN,     /* capacity, first_seq, status (1: to a group that runs),
                         info, endpoint, policy (data) */

@@ -408,6 +408,7 @@ static void walk_fields(struct codec *codec, struct rg_message *message)
                                              struct rg_message *) = {
         [RG_MSG_ADDRESS] = walk_address,   [RG_MSG_HELLO] = walk_hello,
         [RG_MSG_BYE] = walk_nothing,       [RG_MSG_OFFER] = walk_nothing,
+        [RG_MSG_PULSE] = walk_nothing,
         [RG_MSG_JOIN] = walk_join,         [RG_MSG_LEAVE] = walk_nothing,
         [RG_MSG_QUIESCED] = walk_quiesced, [RG_MSG_VIEW_ACK] = walk_attempt,
         [RG_MSG_POLICY] = walk_policy,     [RG_MSG_CHANGE] = walk_change,
