@@ -53,6 +53,24 @@ int rg_datagen_poison(struct rg_stream *stream, void *recv, size_t bytes)
     return rg_kernel_launch(stream, &kernels.poison, 0, &args, sizeof args);
 }
 
+int rg_datagen_warm(struct rg_stream *stream)
+{
+    const struct rg_datagen_kernels kernels = kernels_of_build();
+    const struct rg_fill_args fill = {0};
+    const struct rg_poison_args poison = {0};
+    const struct rg_check_args check = {0};
+    int status =
+        rg_kernel_launch(stream, &kernels.fill, 1, &fill, sizeof fill);
+
+    if (status == RG_OK)
+        status = rg_kernel_launch(stream, &kernels.poison, 1, &poison,
+                                  sizeof poison);
+    if (status == RG_OK)
+        status =
+            rg_kernel_launch(stream, &kernels.check, 1, &check, sizeof check);
+    return status == RG_OK ? rg_stream_synchronize(stream) : status;
+}
+
 int rg_checker_create(struct rg_context *context,
                       struct rg_checker **checker_out)
 {

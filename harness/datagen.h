@@ -27,6 +27,12 @@ struct rg_data {
     uint32_t iteration;
 };
 
+/*
+ * Runs every kernel of this file once, on nothing. Before the first collective,
+ * where ranks may share a device: a first launch may wait for all of it.
+ */
+int rg_datagen_warm(struct rg_stream *stream);
+
 /* Writes this rank's input to `send`. RG_OK or a launch error. */
 int rg_datagen_fill(struct rg_stream *stream, void *send,
                     const struct rg_data *data);

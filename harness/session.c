@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "harness/datagen.h"
+
 static int open_context(struct rg_session *session,
                         const struct rg_session_config *config)
 {
@@ -62,6 +64,8 @@ int rg_session_create(const struct rg_session_config *config,
         rg_watchdog_watch(session->dog, session->comm);
         status = rg_stream_create(session->context, &session->stream);
     }
+    if (status == RG_OK)
+        status = rg_datagen_warm(session->stream);
     if (status == RG_OK)
         status = find_places(session, config);
     if (status != RG_OK)

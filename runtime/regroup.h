@@ -201,7 +201,9 @@ void rg_graph_destroy(struct rg_graph *graph);
  * A program's own device function, launched in stream order (used to fill and
  * to check buffers right behind a collective). `emu` runs `teams` times on
  * host threads with a copy of `args`; `cuda` is the address of a __global__
- * function that takes the same block by value as its one parameter.
+ * function that takes the same block by value as its one parameter. Where
+ * ranks share a device, launch each once, on nothing, before the first
+ * collective: a first launch may wait for the whole device.
  */
 struct rg_kernel {
     void (*emu)(const void *args, int team, int teams);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/core/log.h"
+#include "runtime/device/mailbox.h"
 
 enum {
     CUDA_SMALL_UNIT_BYTES = 8,
@@ -48,32 +49,76 @@ static int cuda_count(void)
     return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+/* What a launch needs that is to end at once. */
+struct warm {
+    struct rg_comm_dev comm; /* held, and nobody waits for it */
+    struct rg_mailbox mailbox;
+    uint64_t words[2]; /* to be zeroed */
+};
+
+static int warm_launch(struct cuda_device *device, const void *kernel,
+                       void *args)
+{
+    const dim3 one = {1, 1, 1}, block = {CUDA_WARP, 1, 1};
+    void *list[1] = {args};
+
+    return cuda_check(
+        device, cudaLaunchKernel(kernel, one, block, list, 0, device->copies),
+        "a first launch");
+}
+
+static int warm_entries(struct cuda_device *device,
+                        const struct rg_cuda_entry *entry,
+                        struct rg_comm_dev *comm)
+{
+    struct rg_launch launch = {.comm = comm};
+    int status = RG_OK;
+
+    for (int o = 0; entry && o < RG_OP_COUNT && status == RG_OK; o++) {
+        status = warm_launch(device, entry[o].small, &launch);
+        if (status == RG_OK)
+            status = warm_launch(device, entry[o].large, &launch);
+    }
+    return status;
+}
+
+static int warm_all(struct cuda_device *device, struct warm *warm)
+{
+    const struct rg_algo *const *algos = device->config.algos;
+    struct rg_help_args help = {.comm = &warm->comm,
+                                .bytes = sizeof warm->words};
+    int status = warm_launch(device, rg_help_cuda, &help);
+
+    for (int i = 0; algos[i] && status == RG_OK; i++)
+        for (int t = 0; t < RG_DTYPE_COUNT && status == RG_OK; t++)
+            if (i == 0 || algos[i]->entries != algos[i - 1]->entries)
+                status = warm_entries(device, algos[i]->entries->cuda[t],
+                                      &warm->comm);
+    return status;
+}
+
 /*
- * Loads every kernel now: a lazy load while another rank's kernel waits on
- * this device could never end.
+ * Runs every kernel once, on nothing: the first launch may load it, or have to
+ * find more local memory for the whole device, and that could wait for ever for
+ * another rank's kernel which waits for this rank.
  */
 static int preload(struct cuda_device *device)
 {
-    const struct rg_algo *const *algos = device->config.algos;
-    struct cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, rg_help_cuda);
+    struct warm here = {.comm = {.hot.control = RG_CONTROL_HELD}}, *warm;
+    int status = cuda_alloc(device, sizeof here, (void **)&warm);
 
-    if (error != cudaSuccess)
-        return cuda_check(device, error, "loading a kernel");
-
-    for (int i = 0; algos[i]; i++)
-        for (int t = 0; t < RG_DTYPE_COUNT; t++) {
-            const struct rg_cuda_entry *entry = algos[i]->entries->cuda[t];
-
-            for (int o = 0; entry && o < RG_OP_COUNT; o++) {
-                error = cudaFuncGetAttributes(&attributes, entry[o].small);
-                if (error == cudaSuccess)
-                    error = cudaFuncGetAttributes(&attributes, entry[o].large);
-                if (error != cudaSuccess)
-                    return cuda_check(device, error, "loading a kernel");
-            }
-        }
-    return RG_OK;
+    if (status)
+        return status;
+    here.comm.mailbox = &warm->mailbox;
+    here.comm.region = (uint8_t *)warm->words;
+    status = cuda_memory.copy(device, warm, &here, sizeof here);
+    if (status == RG_OK)
+        status = warm_all(device, warm);
+    if (status == RG_OK)
+        status = cuda_check(device, cudaStreamSynchronize(device->copies),
+                            "the first launches");
+    cuda_free(device, warm);
+    return status;
 }
 
 static void cuda_close(void *opaque)
