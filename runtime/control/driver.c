@@ -280,6 +280,8 @@ void rg_driver_identity(const struct rg_driver *driver,
     const struct rg_endpoint *own =
         &driver->boot.addresses[driver->rank].endpoint;
 
+    _Static_assert((int)RG_DRIVER_SECRET_BYTES == (int)RG_SECRET_BYTES,
+                   "the whole secret is handed out, and no more");
     memcpy(secret_out, driver->boot.secret, RG_DRIVER_SECRET_BYTES);
     memcpy(address_out, own->address, RG_ADDRESS_BYTES);
 }

@@ -104,7 +104,7 @@ enum rg_notice {
 };
 
 enum {
-    RG_SECRET_BYTES = 16,
+    RG_SECRET_BYTES = 32,
     RG_CAPACITY_MAX = 65536,
     RG_GATHER_MAX = 65536, /* bytes of one member's block */
     RG_TEXT_MAX = 65536    /* bytes of a policy text or a set of slots */
