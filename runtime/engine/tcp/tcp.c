@@ -67,18 +67,20 @@ void rg_tcp_watch(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 }
 
 /* Ends it without a word to its link. Freed by the poll, which may hold it. */
-static void retire(struct rg_tcp_conn *conn)
+static void retire(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
     if (conn->stage == RG_TCP_DEAD)
         return;
     conn->stage = RG_TCP_DEAD;
+    /* Closing is not enough where a fork holds the socket too. */
+    epoll_ctl(tcp->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
     close(conn->fd);
     conn->fd = -1;
 }
 
-static void free_conn(struct rg_tcp_conn *conn)
+static void free_conn(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
-    retire(conn);
+    retire(tcp, conn);
     free(conn->refusals);
     free(conn);
 }
@@ -95,7 +97,7 @@ static void free_dead(struct rg_tcp *tcp)
             continue;
         }
         *at = conn->next;
-        free_conn(conn);
+        free_conn(tcp, conn);
     }
 }
 
@@ -131,7 +133,7 @@ void rg_tcp_lose(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     const enum rg_tcp_stage stage = conn->stage;
     struct rg_tcp_link *link;
 
-    retire(conn);
+    retire(tcp, conn);
     if (conn->peer < 0)
         return;
     link = &tcp->links[conn->peer];
@@ -143,7 +145,7 @@ void rg_tcp_lose(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
 void rg_tcp_give_up(struct rg_tcp *tcp, int peer)
 {
-    retire(tcp->links[peer].attempt);
+    retire(tcp, tcp->links[peer].attempt);
     tcp->links[peer].attempt = NULL;
 }
 
@@ -152,9 +154,9 @@ void rg_tcp_adopt(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     struct rg_tcp_link *link = &tcp->links[conn->peer];
 
     if (link->attempt && link->attempt != conn)
-        retire(link->attempt);
+        retire(tcp, link->attempt);
     if (link->conn && link->conn != conn)
-        retire(link->conn);
+        retire(tcp, link->conn);
     /* Nobody will ever tell whether these arrived. */
     rg_engine_complete_all(tcp->engine, &link->sent, RG_EFAILED);
     link->attempt = NULL;
@@ -174,7 +176,7 @@ static void tcp_fini(void *state)
         struct rg_tcp_conn *conn = tcp->conns;
 
         tcp->conns = conn->next;
-        free_conn(conn);
+        free_conn(tcp, conn);
     }
     for (int i = 0; tcp->links && i < tcp->engine->config.size; i++)
         end_commands(tcp, &tcp->links[i], RG_EABORTED);
@@ -295,9 +297,9 @@ static void tcp_fail(void *state, int peer, int status)
 
     end_commands(tcp, link, status);
     if (link->conn)
-        retire(link->conn);
+        retire(tcp, link->conn);
     if (link->attempt)
-        retire(link->attempt);
+        retire(tcp, link->attempt);
     memset(link, 0, sizeof(*link));
     /* The other side may think that all is well and not connect again. */
     link->lost = 1;
