@@ -45,12 +45,14 @@ typedef void (*rg_emu_entry)(const struct rg_launch *launch,
 struct rg_cuda_entry {
     const void *small; /* one block, sizes up to RG_SMALL_BYTES */
     const void *large;
+    const void *bare; /* see rg_all_reduce_bare(); null: none */
 };
 
 /* Per data type an array over the operations. */
 struct rg_entries {
     const rg_emu_entry *emu[RG_DTYPE_COUNT];
     const struct rg_cuda_entry *cuda[RG_DTYPE_COUNT]; /* null: not built */
+    rg_emu_entry emu_bare[RG_DTYPE_COUNT];            /* of the sum, or null */
 };
 
 struct rg_algo {

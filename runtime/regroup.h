@@ -389,6 +389,15 @@ int rg_all_reduce(const void *send, void *recv, size_t count,
                   struct rg_stream *stream);
 
 /*
+ * For measuring what being recoverable costs: a sum without claim, deadline
+ * and latch. It may only be called where nothing can fail. RG_ENOTSUP: not a
+ * size that goes by packets in one block.
+ */
+int rg_all_reduce_bare(const void *send, void *recv, size_t count,
+                       enum rg_dtype dtype, struct rg_comm *comm,
+                       struct rg_stream *stream);
+
+/*
  * Blocks go by slot: a buffer said to hold blocks has `capacity` of them
  * (rg_view_info), `count` elements each, and block s is that of slot s. Blocks
  * of slots that are not active are not read, and stay as they are. In place,

@@ -111,6 +111,21 @@ RG_FN void all_reduce_entry(const struct rg_launch *launch,
     rg_close(&call, &open, failed, run);
 }
 
+/* What a benchmark compares the entry with; sizes of the hot path only. */
+RG_FN void all_reduce_bare(const struct rg_launch *launch, struct rg_team *team)
+{
+    const struct all_reduce_packets ahead =
+        all_reduce_packets_ahead(team, launch->send, launch->count);
+    const struct rg_open open = rg_open_bare(launch);
+    const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
+    struct rg_call call = rg_call_of(launch, team, &open);
+
+    call.unbounded = 1;
+    all_reduce_packets_hot(&call, RG_sum, hot, &ahead);
+    rg_close_bare(&call, &open,
+                  RG_RUN(RG_ALL_REDUCE_oneshot_ll, 1, hot->epoch));
+}
+
 #if RG_ON_CUDA
 
 enum { RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
@@ -133,9 +148,20 @@ enum { RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
 RG_OP_LIST(RG_X)
 #undef RG_X
 
+static __global__ void __launch_bounds__(RG_SMALL_THREADS, 1)
+    RG_CAT(all_reduce_bare_,
+           RG_ENTRY_DTYPE)(const __grid_constant__ struct rg_launch launch)
+{
+    struct rg_team team = rg_team_here();
+    all_reduce_bare(&launch, &team);
+}
+
 #define RG_X(op)                                                               \
     {(const void *)RG_CAT(RG_CAT(all_reduce_small_, RG_ENTRY_DTYPE), _##op),   \
-     (const void *)RG_CAT(RG_CAT(all_reduce_large_, RG_ENTRY_DTYPE), _##op)},
+     (const void *)RG_CAT(RG_CAT(all_reduce_large_, RG_ENTRY_DTYPE), _##op),   \
+     RG_##op == RG_sum                                                         \
+         ? (const void *)RG_CAT(all_reduce_bare_, RG_ENTRY_DTYPE)              \
+         : nullptr},
 extern "C" {
 extern const struct rg_cuda_entry RG_CAT(rg_all_reduce_cuda_,
                                          RG_ENTRY_DTYPE)[RG_OP_COUNT];
@@ -162,5 +188,14 @@ extern const rg_emu_entry RG_CAT(rg_all_reduce_emu_,
 const rg_emu_entry RG_CAT(rg_all_reduce_emu_,
                           RG_ENTRY_DTYPE)[RG_OP_COUNT] = {RG_OP_LIST(RG_X)};
 #undef RG_X
+
+extern void RG_CAT(rg_all_reduce_bare_,
+                   RG_ENTRY_DTYPE)(const struct rg_launch *launch,
+                                   struct rg_team *team);
+void RG_CAT(rg_all_reduce_bare_, RG_ENTRY_DTYPE)(const struct rg_launch *launch,
+                                                 struct rg_team *team)
+{
+    all_reduce_bare(launch, team);
+}
 
 #endif

@@ -31,6 +31,7 @@ struct rg_call {
     uint64_t count; /* elements */
     uint64_t step;  /* where the algorithm is, for reports */
     int refused;    /* this thread had a signal refused */
+    int unbounded;  /* waits never give up; 1 only where rg_open_bare() says */
 };
 
 struct rg_waiter {
@@ -100,7 +101,9 @@ RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 #if !RG_ON_CUDA
     call->team.emu->relax(waiter->polls, call->team.emu->crowded);
 #endif
-    return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
+    if (++waiter->polls % RG_LOOK_POLLS || call->unbounded)
+        return RG_OK;
+    return rg_wait_look(call, waiter);
 }
 
 /* A wait for `peer` ends with `status`; only lateness is held against it. */

@@ -215,6 +215,7 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
     call.count = launch->count;
     call.step = 0;
     call.refused = 0;
+    call.unbounded = 0;
     return call;
 }
 
@@ -294,6 +295,41 @@ RG_FN void rg_close_done(const struct rg_call *call, const struct rg_open *open,
         rg_store_relaxed(&dev->hot.run, run);
     /* Seen with the end of the launch, like the outputs it stands for. */
     rg_store_relaxed(&dev->hot.completed, call->seq);
+}
+
+/*
+ * The frame without all that makes an invocation recoverable: no claim, no
+ * deadline, no latch. It leaves the words as a launch of one team does, and is
+ * there so that a benchmark can tell what the rest of this file costs.
+ */
+RG_FN struct rg_open rg_open_bare(const struct rg_launch *launch)
+{
+    const struct rg_hot_line *hot = &launch->comm->hot;
+    uint64_t control;
+
+#if RG_ON_CUDA
+    __shared__ uint64_t line[RG_HOT_WORDS];
+
+    if (threadIdx.x < RG_HOT_WORDS)
+        line[threadIdx.x] = rg_hot_word(launch->comm);
+    __syncthreads();
+    hot = (const struct rg_hot_line *)(const void *)line;
+    control = hot->control;
+#else
+    control = rg_load_acquire(&hot->control);
+#endif
+    return rg_open_of(hot, RG_OPEN_GRANTED | RG_OPEN_JOINED |
+                               (control & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0));
+}
+
+RG_FN void rg_close_bare(const struct rg_call *call, const struct rg_open *open,
+                         uint64_t run)
+{
+    if (call->team.thread != 0)
+        return;
+    rg_store_relaxed(&call->dev->hot.control,
+                     open->hot->control + (1ull << RG_CONTROL_SEQ_SHIFT));
+    rg_close_done(call, open, run);
 }
 
 enum { RG_ARRIVED_FAILED_SHIFT = 32 };

@@ -28,6 +28,7 @@ struct rg_geometry {
     int threads; /* a team */
     int small;   /* the entry made for one team and the hot line */
     int overlap; /* may be set up before the previous launch has ended */
+    int bare;    /* the entry without what makes it recoverable */
 };
 
 struct rg_device_ops {

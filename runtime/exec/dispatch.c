@@ -64,7 +64,7 @@ static const struct rg_entries *entries_of(const struct rg_comm *comm,
 }
 
 static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
-                      const struct rg_legacy_call *call)
+                      const struct rg_legacy_call *call, int bare)
 {
     const struct rg_device_ops *ops = comm->context->ops;
     const struct rg_entries *entries = entries_of(comm, call->collective);
@@ -90,6 +90,7 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
     ops->geometry(comm->context->device, call->collective,
                   call->count * rg_dtype_size(call->dtype),
                   (int)rg_load_relaxed(&comm->sharers), &geometry);
+    geometry.bare = bare;
     if (!stream->capture)
         rg_comm_count(comm, 1);
     return ops->launch(stream->native, &geometry, entries, call->dtype, &args);
@@ -103,7 +104,7 @@ static int launch(struct rg_comm *comm, struct rg_stream *stream,
     if (status)
         return status;
     if (rg_load_relaxed(&comm->backend) == RG_BACKEND_NEW)
-        return launch_new(comm, stream, call);
+        return launch_new(comm, stream, call, 0);
     if (!stream->capture)
         return rg_legacy_path_launch(comm, stream, call);
     rg_log(RG_LOG_ERROR, comm->context->config.rank,
@@ -131,6 +132,31 @@ int rg_all_reduce(const void *send, void *recv, size_t count,
     if (why)
         return refuse(comm, call.collective, why);
     return count ? launch(comm, stream, &call) : RG_OK;
+}
+
+int rg_all_reduce_bare(const void *send, void *recv, size_t count,
+                       enum rg_dtype dtype, struct rg_comm *comm,
+                       struct rg_stream *stream)
+{
+    const struct rg_legacy_call call = {.collective = RG_COLL_all_reduce,
+                                        .dtype = dtype,
+                                        .op = RG_sum,
+                                        .send = send,
+                                        .recv = recv,
+                                        .count = count};
+    const char *why = argument_fault(comm, &call);
+    const size_t bytes = why ? 0 : count * rg_dtype_size(dtype);
+    int hot;
+
+    if (why)
+        return refuse(comm, call.collective, why);
+    pthread_mutex_lock(&comm->lock);
+    hot = rg_plan_is_hot(&comm->layout, comm->plan, bytes);
+    pthread_mutex_unlock(&comm->lock);
+    if (!hot || bytes > RG_SMALL_BYTES ||
+        rg_load_relaxed(&comm->backend) != RG_BACKEND_NEW)
+        return RG_ENOTSUP;
+    return launch_new(comm, stream, &call, 1);
 }
 
 /* A collective of blocks: so many in each buffer, and which is in place. */

@@ -352,6 +352,14 @@ static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
     return rules->rule[0].below - 1;
 }
 
+int rg_plan_is_hot(const struct rg_layout *layout, const struct rg_plan *plan,
+                   uint64_t bytes)
+{
+    const int index = packet_algo(layout);
+
+    return index >= 0 && bytes > 0 && bytes <= packet_hot_max(plan, index);
+}
+
 void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
                      uint8_t *region, struct rg_hot_plan *hot_out)
 {

@@ -54,6 +54,9 @@ void rg_plan_build(const struct rg_layout *layout,
  */
 int rg_policy_fits(const struct rg_layout *layout, const char *text,
                    const struct rg_plan_input *input);
+/* Whether an all-reduce of so many bytes goes by the hot line. */
+int rg_plan_is_hot(const struct rg_layout *layout, const struct rg_plan *plan,
+                   uint64_t bytes);
 /* The small path's excerpt of a plan. `region` is the own region. */
 void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
                      uint8_t *region, struct rg_hot_plan *hot_out);

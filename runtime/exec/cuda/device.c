@@ -260,6 +260,7 @@ static void cuda_geometry(void *opaque, enum rg_collective collective,
     const uint64_t warps = (units + CUDA_WARP - 1) / CUDA_WARP;
 
     (void)collective;
+    geometry_out->bare = 0;
     geometry_out->small = bytes <= RG_SMALL_BYTES;
     geometry_out->overlap = sharers == 1;
     geometry_out->threads =
@@ -299,12 +300,13 @@ static int cuda_launch(void *opaque, const struct rg_geometry *geometry,
 
     if (!entry)
         return RG_ENOTSUP;
+    entry += launch->op;
     cudaSetDevice(stream->device->config.ordinal);
     return cuda_check(stream->device,
                       cudaLaunchKernelExC(&config,
-                                          geometry->small
-                                              ? entry[launch->op].small
-                                              : entry[launch->op].large,
+                                          geometry->bare    ? entry->bare
+                                          : geometry->small ? entry->small
+                                                            : entry->large,
                                           args),
                       "a launch");
 }
@@ -346,10 +348,10 @@ static int cuda_copy_async(void *opaque, void *dst, const void *src,
     struct cuda_stream *stream = opaque;
 
     cudaSetDevice(stream->device->config.ordinal);
-    return cuda_check(stream->device,
-                      cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault,
-                                      stream->stream),
-                      "cudaMemcpyAsync");
+    return cuda_check(
+        stream->device,
+        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream->stream),
+        "cudaMemcpyAsync");
 }
 
 static int cuda_help(void *opaque, const struct rg_help_args *args)

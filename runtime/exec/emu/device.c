@@ -208,7 +208,7 @@ static void emu_geometry(void *opaque, enum rg_collective collective,
     geometry_out->teams =
         wanted < (uint64_t)device->max_teams ? (int)wanted : device->max_teams;
     geometry_out->threads = device->config.team_width;
-    geometry_out->small = geometry_out->overlap = 0;
+    geometry_out->small = geometry_out->overlap = geometry_out->bare = 0;
 }
 
 static int emu_launch(void *stream, const struct rg_geometry *geometry,
@@ -220,7 +220,8 @@ static int emu_launch(void *stream, const struct rg_geometry *geometry,
     work.kind = EMU_WORK_LAUNCH;
     work.teams = geometry->teams;
     work.threads = geometry->threads;
-    work.u.launch.entry = entries->emu[dtype][launch->op];
+    work.u.launch.entry = geometry->bare ? entries->emu_bare[dtype]
+                                         : entries->emu[dtype][launch->op];
     work.u.launch.launch = *launch;
     return emu_stream_post(stream, &work);
 }
@@ -273,9 +274,8 @@ static int emu_copy_async(void *stream, void *dst, const void *src,
 static int emu_help(void *opaque, const struct rg_help_args *args)
 {
     const struct emu_device *device = opaque;
-    struct rg_emu_team emu = {.now_ns = rg_clock_ns,
-                              .relax = emu_relax,
-                              .crowded = device->crowded};
+    struct rg_emu_team emu = {
+        .now_ns = rg_clock_ns, .relax = emu_relax, .crowded = device->crowded};
     struct rg_team team = {.threads = 1, .count = 1, .emu = &emu};
 
     rg_help_emu(args, &team);
