@@ -44,6 +44,7 @@ struct recovery_plan {
     int eager;       /* 0: one graph, captured once, is replayed */
     int deadline_ms; /* RG_DEADLINE_MS; 0: as it is */
     int window_ms;   /* RG_WINDOW_MS; 0: as it is */
+    int pause_ms;    /* the group is whole for so long before each fault */
     int timeout_s;   /* for all */
     uint64_t bytes;  /* of a rank's buffer */
     uint64_t seed;

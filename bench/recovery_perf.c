@@ -62,6 +62,8 @@ static const struct rg_option table[] = {
      "buffer of a rank in bytes (8)"},
     {RG_OPTION_SIZE, 0, "seed", AT(plan.seed), NULL, 0, 0, "S",
      "of victims and moments (1)"},
+    {RG_OPTION_INT, 0, "pause", AT(plan.pause_ms), NULL, 0, 10000, "MS",
+     "the group is whole for so long before each fault (600)"},
     {RG_OPTION_INT, 0, "deadline", AT(plan.deadline_ms), NULL, 5, 1e6, "MS",
      "of a device wait, and of silence (stop: 500; else as it is)"},
     {RG_OPTION_INT, 0, "window", AT(plan.window_ms), NULL, 1, 1e6, "MS",
@@ -516,9 +518,11 @@ static enum rg_options_result parse(struct shared *shared, int argc,
 
 int main(int argc, char **argv)
 {
-    struct shared shared = {
-        .options.plan = {
-            .injections = 20, .bytes = 8, .seed = 1, .timeout_s = 300}};
+    struct shared shared = {.options.plan = {.injections = 20,
+                                             .bytes = 8,
+                                             .seed = 1,
+                                             .pause_ms = 600,
+                                             .timeout_s = 300}};
     enum rg_options_result result;
 
     /* That ranks die is no news here. */

@@ -19,8 +19,7 @@
 enum { TICKET_MS = 30000 };
 #define NS_PER_MS UINT64_C(1000000)
 
-/* When in a turn the fault comes: the loop is then well under way. */
-#define DELAY_MIN_NS  (2 * NS_PER_MS)
+/* When the fault comes, behind the pause: anywhere in the loop. */
 #define DELAY_SPAN_NS (20 * NS_PER_MS)
 
 /* ---- turns -------------------------------------------------------------- */
@@ -53,7 +52,7 @@ int recovery_victim(const struct recovery_plan *plan,
 
 uint64_t recovery_delay_ns(const struct recovery_plan *plan, int injection)
 {
-    return DELAY_MIN_NS +
+    return (uint64_t)plan->pause_ms * NS_PER_MS +
            draw(plan->seed, 2 * (uint64_t)injection + 1) % DELAY_SPAN_NS;
 }
 
