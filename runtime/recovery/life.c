@@ -54,7 +54,8 @@ static int wait_answered(struct rg_comm *comm, uint64_t epoch,
 
     pthread_mutex_lock(&comm->lock);
     while (status == RG_OK && recovery->refusals == refusals &&
-           !recovery->failed && !(recovery->epoch > epoch && comm->view->plan))
+           !recovery->failed &&
+           !(recovery->epoch > epoch && recovery->planned > epoch))
         status = wait_changed(comm, limit);
     if (status == RG_OK && recovery->refusals != refusals)
         status = recovery->refusal;

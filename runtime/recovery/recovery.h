@@ -44,6 +44,7 @@ struct rg_recovery {
     int failed;        /* creation cannot succeed: the status */
     int rejoin;        /* asked for by the user's thread */
     uint64_t epoch;    /* in force, its launches run; 0: none */
+    uint64_t planned;  /* the last decided that was asked for */
     uint64_t refusals; /* requests the group has refused */
     int refusal;       /* why the last one was */
     struct rg_ledger ledger;

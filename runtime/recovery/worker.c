@@ -284,6 +284,9 @@ static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
     rg_view_destroy(comm->view);
     comm->view = recovery->pending;
     recovery->pending = NULL;
+    /* Also when a failure ends the view before it opens here. */
+    if (comm->view->plan)
+        recovery->planned = epoch;
     status = rg_ledger_enter(&recovery->ledger, comm->view);
     pthread_mutex_unlock(&comm->lock);
     if (status) {
