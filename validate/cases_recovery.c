@@ -1,400 +1,247 @@
 /*
- * recovery.*: ranks are killed, stopped, or leave, at chosen moments; the
- * others must go on and agree. Each case is one fault plan, played to workers
- * of its own. All supervisors judge the same reports, so all say the same.
- *
- * What must hold afterwards: every fault of the plan was injected; all
- * survivors hold the same view without those that failed; every invocation has
- * the same outcome, epoch and participants at every rank that knows it; a
- * committed one has the right sum over its participants and the same bits
- * everywhere; the last one is committed.
+ * recovery.*: the matrix of faults. Each case is one fault plan, played to
+ * workers of its own; all supervisors judge the same reports, so all say the
+ * same. What must hold is said in recovery.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/supervisor.h"
+#include "harness/wire.h"
 #include "validate/recovery.h"
-#include "validate/suite.h"
 
-enum { INVOCATIONS = 12, COUNT = 50000, DEADLINE_MS = 60000 };
+enum {
+    STEPS = 12,
+    SMALL = 100, /* elements: one block */
+    MEDIUM = 50000,
+    LARGE = 1 << 20,  /* a launch takes a millisecond or more */
+    LIMIT_MS = 30000, /* a scenario's last step, whatever happens */
+    DEADLINE_MS = 60000
+};
 
-enum { PARAM_PLAN, PARAM_REPLAY };
+/* Where a test is about them, failures are noticed soon. */
+#define FAST                                                                   \
+    "RG_HEARTBEAT_MS=50;RG_HEARTBEAT_MISS_MS=600;RG_WINDOW_MS=300;"            \
+    "RG_DEADLINE_MS=1000;RG_ISOLATE_MS=500"
+
+/* Who is hit; rank 0 is the coordinator. */
+enum who { LEAF = 0, COORDINATOR, WHO_COUNT };
+static const char *const who_names[] = {"leaf", "coordinator"};
+
+/* Links that are cut, both ways, between ranks below a border and the rest. */
+enum cut { NO_CUT = 0, CUT_FIRST, CUT_HALF, CUT_LAST };
+
+enum { HITS_ONE = 1, BOOTSTRAP = 2, STAYS_OUT = 4 };
+
+#define ROW(row_name, row_ranks, row_plan, ...)                                \
+    {                                                                          \
+        .name = row_name, .ranks = row_ranks, .plan = row_plan, __VA_ARGS__    \
+    }
 
 /*
- * %L: the last rank; %P: the one before it; %N: another one each round; %5: the
- * round's fifth invocation. Rank 0 is the coordinator.
+ * %V: whom it hits; %O: another; %N: each in turn; %E: the view in which a
+ * round begins (each round is a death and a return).
  */
 static const struct recovery {
     const char *name;
     int ranks; /* at least */
-    int stall_ms;
     const char *plan;
-    int rejoins;   /* rounds; the plan is for one, at its seq %5 */
-    uint64_t lost; /* ranks that end isolated; only with `ranks` ranks */
+    const char *settings;
+    int flags; /* HITS_ONE: no difference between leaf and coordinator */
+    int count; /* 0: MEDIUM */
+    int batch; /* 0: 1 */
+    int rounds;
+    int steps; /* 0: STEPS */
+    int churn;
+    int mode;
+    enum cut cut;
 } recoveries[] = {
-    {"kill.bootstrap.leaf", 2, 0, "at seq 0 phase bootstrap rank %L kill", 0,
-     0},
-    {"kill.start.leaf", 2, 0, "at seq 5 phase start rank %L kill", 0, 0},
-    {"kill.mid.leaf", 2, 0, "at seq 5 phase mid rank %L kill", 0, 0},
-    {"kill.complete.leaf", 2, 0, "at seq 5 phase complete rank %L kill", 0, 0},
-    {"kill.idle.leaf", 2, 0, "at seq 5 phase idle rank %L kill", 0, 0},
-    {"kill.start.coordinator", 2, 0, "at seq 5 phase start rank 0 kill", 0, 0},
-    {"kill.mid.coordinator", 2, 0, "at seq 5 phase mid rank 0 kill", 0, 0},
-    {"kill.complete.coordinator", 2, 0, "at seq 5 phase complete rank 0 kill",
-     0, 0},
-    {"kill.idle.coordinator", 2, 0, "at seq 5 phase idle rank 0 kill", 0, 0},
-    {"exit.start.leaf", 2, 0, "at seq 5 phase start rank %L exit", 0, 0},
-    {"exit.start.coordinator", 2, 0, "at seq 5 phase start rank 0 exit", 0, 0},
-    {"stop.start.leaf", 3, 500, "at seq 5 phase start rank %L stop 4s", 0, 0},
-    {"stop.start.coordinator", 3, 500, "at seq 5 phase start rank 0 stop 4s", 0,
-     0},
-    {"kill.start.two", 4, 0,
-     "at seq 5 phase start rank %L kill; at seq 5 phase start rank %P kill", 0,
-     0},
-    {"kill.later.two", 4, 0,
-     "at seq 4 phase start rank %L kill; at seq 8 phase mid rank %P kill", 0,
-     0},
-    {"kill.quiesce.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank %P kill",
-     0, 0},
-    {"kill.parked.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase parked rank %P kill",
-     0, 0},
-    {"kill.apply.leaf", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase apply rank %P kill", 0,
-     0},
-    {"kill.quiesce.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase quiesce rank 0 kill",
-     0, 0},
-    {"kill.parked.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase parked rank 0 kill", 0,
-     0},
-    {"kill.apply.coordinator", 4, 0,
-     "at seq 5 phase start rank %L kill; at view 2 phase apply rank 0 kill", 0,
-     0},
-    {"rejoin.leaf", 2, 0, "at seq %5 rank %L rejoin; at seq %5 rank %L kill;",
-     1, 0},
-    {"rejoin.coordinator", 2, 0,
-     "at seq %5 rank 0 rejoin; at seq %5 rank 0 kill;", 1, 0},
-    {"rejoin.ten.leaf", 2, 0,
-     "at seq %5 rank %L rejoin; at seq %5 rank %L kill;", 10, 0},
-    {"rejoin.ten.turns", 2, 0,
-     "at seq %5 rank %N rejoin; at seq %5 rank %N kill;", 10, 0},
-    {"partition.one", 4, 500,
-     "at seq 5 phase start link 0->3 drop;"
-     "at seq 5 phase start link 1->3 drop;"
-     "at seq 5 phase start link 2->3 drop;"
-     "at seq 5 phase start link 3->0 drop;"
-     "at seq 5 phase start link 3->1 drop;"
-     "at seq 5 phase start link 3->2 drop;",
-     0, 0x8},
-    {"partition.half", 4, 500,
-     "at seq 5 phase start link 0->2 drop;"
-     "at seq 5 phase start link 0->3 drop;"
-     "at seq 5 phase start link 1->2 drop;"
-     "at seq 5 phase start link 1->3 drop;"
-     "at seq 5 phase start link 2->0 drop;"
-     "at seq 5 phase start link 2->1 drop;"
-     "at seq 5 phase start link 3->0 drop;"
-     "at seq 5 phase start link 3->1 drop;",
-     0, 0xc},
+    ROW("kill.bootstrap", 2, "at seq 0 phase bootstrap rank %V kill",
+        .flags = BOOTSTRAP),
+    ROW("kill.start", 2, "at seq 5 phase start rank %V kill", .count = SMALL),
+    ROW("kill.mid", 2, "at seq 5 phase mid rank %V kill", .count = LARGE),
+    ROW("kill.complete", 2, "at seq 5 phase complete rank %V kill"),
+    ROW("kill.idle", 2, "at seq 5 phase idle rank %V kill"),
+    ROW("kill.queue", 2, "at seq 33 phase mid rank %V kill", .batch = 8,
+        .steps = 64),
+    ROW("kill.quiesce", 3,
+        "at seq 5 phase start rank %O kill; at view 2 phase quiesce rank %V "
+        "kill"),
+    ROW("kill.parked", 3,
+        "at seq 5 phase start rank %O kill; at view 2 phase parked rank %V "
+        "kill"),
+    ROW("kill.apply", 3,
+        "at seq 5 phase start rank %O kill; at view 2 phase apply rank %V "
+        "kill"),
+    ROW("kill.two", 3,
+        "at seq 5 phase start rank %V kill; at seq 5 phase start rank %O kill"),
+    ROW("kill.twice", 3,
+        "at seq 4 phase start rank %V kill; at seq 8 phase mid rank %O kill"),
+    ROW("exit.start", 2, "at seq 5 phase start rank %V exit"),
+    ROW("exit.idle", 2, "at seq 5 phase idle rank %V exit"),
+    ROW("error.start", 2, "at seq 5 phase start rank %V error"),
+    ROW("error.complete", 2, "at seq 5 phase complete rank %V error"),
+    ROW("stop.short", 2, "at seq 5 phase start rank %V stop 300ms"),
+    ROW("stop.start", 3, "at seq 5 phase start rank %V stop 2s",
+        .settings = FAST),
+    ROW("stop.mid", 3, "at seq 5 phase mid rank %V stop 2s", .settings = FAST,
+        .count = LARGE),
+    ROW("stop.idle", 3, "at seq 5 phase idle rank %V stop 2s",
+        .settings = FAST),
+    ROW("rejoin.kill", 2,
+        "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
+        "kill"),
+    ROW("rejoin.exit", 2,
+        "at seq 5 phase idle rank %V rejoin; at seq 5 phase idle rank %V exit"),
+    ROW("rejoin.kill_during", 4,
+        "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
+        "kill;"
+        "at view 3 phase quiesce rank %O kill"),
+    ROW("rejoin.dies_again", 2,
+        "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
+        "kill;"
+        "at view 3 phase apply rank %V rejoin; at view 3 phase apply rank %V "
+        "kill"),
+    ROW("rejoin.ten", 2,
+        "at view %E phase idle rank %V rejoin; at view %E phase idle rank %V "
+        "kill",
+        .rounds = 10),
+    ROW("rejoin.turns", 2,
+        "at view %E phase idle rank %N rejoin; at view %E phase idle rank %N "
+        "kill",
+        .rounds = 10, .flags = HITS_ONE),
+    ROW("on_failure_exit.start", 2, "at seq 5 phase start rank %V kill",
+        .settings = "RG_ON_FAILURE=exit"),
+    ROW("on_failure_exit.mid", 2, "at seq 5 phase mid rank %V kill",
+        .settings = "RG_ON_FAILURE=exit", .count = LARGE),
+    ROW("mode_1", 3, "at seq 5 phase start rank %V kill",
+        .settings = "RG_MODE=1;RG_ON_FAILURE=exit;" FAST, .mode = 1),
+    ROW("mode_2", 3, "at seq 5 phase start rank %V kill",
+        .settings = "RG_MODE=2;RG_ON_FAILURE=exit;" FAST, .mode = 2),
+    ROW("partition.first", 3, "", .settings = FAST, .cut = CUT_FIRST,
+        .flags = HITS_ONE | STAYS_OUT),
+    ROW("partition.last", 3, "", .settings = FAST, .cut = CUT_LAST,
+        .flags = HITS_ONE | STAYS_OUT),
+    ROW("partition.half", 4, "", .settings = FAST, .cut = CUT_HALF,
+        .flags = HITS_ONE | STAYS_OUT),
+    ROW("heal.first", 3, "", .settings = FAST, .cut = CUT_FIRST,
+        .flags = HITS_ONE),
+    ROW("heal.last", 3, "", .settings = FAST, .cut = CUT_LAST,
+        .flags = HITS_ONE),
+    ROW("heal.half", 4, "", .settings = FAST, .cut = CUT_HALF,
+        .flags = HITS_ONE),
+    ROW("churn", 2, "", .flags = HITS_ONE, .churn = 3, .steps = 300),
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
 
-/* What a word behind % stands for, in this round. */
-static int number_of(char word, int size, int round)
+enum { PARAM_ROW, PARAM_WHO, PARAM_REPLAY };
+
+/* ---- plans -------------------------------------------------------------- */
+
+/* What a letter behind % stands for, in this round. */
+static int number_of(char letter, int size, enum who who, int round)
 {
-    switch (word) {
-    case 'L':
-        return size - 1;
-    case 'P':
-        return size - 2;
+    const int victim = who == COORDINATOR ? 0 : size - 1;
+
+    switch (letter) {
+    case 'V':
+        return victim;
+    case 'O':
+        return who == COORDINATOR ? size - 1 : size - 2;
     case 'N':
         return round % size;
     default:
-        return RG_RECOVERY_ROUND * round + 5;
+        return 1 + 2 * round;
     }
 }
 
-/* The plan for so many ranks, once for each round. */
-static void write_plan(const struct recovery *recovery, int size, char *text,
-                       size_t bytes)
+static size_t write_round(const char *pattern, int size, enum who who,
+                          int round, char *text, size_t bytes)
 {
-    const int rounds = recovery->rejoins ? recovery->rejoins : 1;
     size_t n = 0;
 
-    for (int round = 0; round < rounds; round++) {
-        for (const char *at = recovery->plan; *at && n + 12 < bytes; at++) {
-            if (*at != '%')
-                text[n++] = *at;
-            else
-                n += (size_t)snprintf(text + n, bytes - n, "%d",
-                                      number_of(*++at, size, round));
-        }
+    for (; *pattern != '\0' && n + 12 < bytes; pattern++) {
+        if (*pattern != '%')
+            text[n++] = *pattern;
+        else
+            n += (size_t)snprintf(text + n, bytes - n, "%d",
+                                  number_of(*++pattern, size, who, round));
     }
+    text[n++] = '\n';
     text[n] = '\0';
+    return n;
 }
 
-/* ---- what the reports say ----------------------------------------------- */
-
-struct played {
-    struct rg_supervision supervision;
-    struct rg_fault_plan *plan;
-    struct rg_recovery_scenario scenario;
-    uint64_t hit;     /* ranks that are gone in the end */
-    uint64_t lost;    /* of these, what must know that it is isolated */
-    uint64_t stopped; /* ranks that may be, if the others were faster */
-    const struct rg_recovery_report *reports[RG_RECOVERY_RANKS_MAX];
-};
-
-static const struct rg_recovery_line *
-lines_of(const struct rg_recovery_report *report)
+static int border_of(enum cut cut, int size)
 {
-    return (const struct rg_recovery_line *)(report + 1);
+    return cut == CUT_FIRST ? 1 : cut == CUT_HALF ? size / 2 : size - 1;
 }
 
-static int is_hit(const struct played *played, int rank)
+static void write_cut(int border, int size, char *text, size_t bytes)
 {
-    return (int)(played->hit >> rank & 1);
+    size_t n = 0;
+
+    for (int from = 0; from < size; from++)
+        for (int to = 0; to < size; to++)
+            if ((from < border) != (to < border) && n + 1 < bytes)
+                n += (size_t)snprintf(text + n, bytes - n,
+                                      "at seq 5 phase start link %d->%d drop\n",
+                                      from, to);
 }
 
-/* Those that are to come back are members in the end like all others. */
-static void find_hit(struct played *played)
+static void write_plan(const struct recovery *recovery, int size, enum who who,
+                       char *text)
 {
-    uint64_t back = 0;
+    const int rounds = recovery->rounds ? recovery->rounds : 1;
+    size_t n = 0;
 
-    for (int i = 0; i < rg_fault_plan_size(played->plan); i++) {
-        const struct rg_fault *fault = rg_fault_plan_entry(played->plan, i);
-        const uint64_t rank = UINT64_C(1) << fault->rank;
+    text[0] = '\0';
+    for (int round = 0; round < rounds && recovery->cut == NO_CUT; round++)
+        n += write_round(recovery->plan, size, who, round, text + n,
+                         RG_RECOVERY_PLAN_MAX - n);
+    if (recovery->cut != NO_CUT)
+        write_cut(border_of(recovery->cut, size), size, text,
+                  RG_RECOVERY_PLAN_MAX);
+}
 
-        if (fault->action == RG_FAULT_REJOIN)
-            back |= rank;
-        else if (fault->action == RG_FAULT_STOP)
-            played->stopped |= rank;
-        else if (fault->to < 0)
-            played->hit |= rank;
+/* ---- who is left -------------------------------------------------------- */
+
+static uint64_t below(int rank)
+{
+    return (UINT64_C(1) << rank) - 1;
+}
+
+/* All but those whose process ends and that no plan starts anew. */
+static uint64_t left_by(const struct rg_fault_plan *plan, int size)
+{
+    uint64_t left = size == 64 ? UINT64_MAX : below(size);
+
+    for (int i = 0; i < rg_fault_plan_size(plan); i++) {
+        const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
+
+        if (fault->action == RG_FAULT_KILL || fault->action == RG_FAULT_EXIT ||
+            fault->action == RG_FAULT_ERROR)
+            left &= ~(UINT64_C(1) << fault->rank % 64);
     }
-    played->hit = (played->hit & ~back) | played->lost;
-}
+    for (int i = 0; i < rg_fault_plan_size(plan); i++) {
+        const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
 
-/* Whether one that was stopped is out is for the group to say. */
-static void find_stopped(struct played *played)
-{
-    for (int r = 0; r < played->supervision.size; r++) {
-        const struct rg_recovery_report *report = played->reports[r];
-
-        if (!(played->stopped >> r & 1) && report != NULL) {
-            played->hit |= played->stopped & ~report->members;
-            return;
-        }
+        if (fault->action == RG_FAULT_REJOIN && fault->rank < size)
+            left |= UINT64_C(1) << fault->rank;
     }
+    return left;
 }
 
-static void find_reports(struct played *played)
+/* The larger side of a cut; of halves, the one with the lowest rank. */
+static uint64_t left_by_cut(int border, int size)
 {
-    for (int r = 0; r < played->supervision.size; r++) {
-        size_t cursor = 0;
-        struct rg_record record;
-
-        while (rg_supervision_next(&played->supervision, r, &cursor, &record))
-            if (record.kind == RG_RECORD_REPORT &&
-                record.bytes >= sizeof(struct rg_recovery_report))
-                played->reports[r] = record.data;
-    }
+    return 2 * border >= size ? below(border) : below(size) & ~below(border);
 }
 
-static void judge_plan(struct played *played, struct rg_case_result *result)
-{
-    char text[120];
-    int missed;
+/* ---- what happened when ------------------------------------------------- */
 
-    rg_supervision_count(&played->supervision, played->plan);
-    missed = rg_fault_plan_missed(played->plan);
-    if (missed < 0)
-        return;
-    rg_fault_print(rg_fault_plan_entry(played->plan, missed), text,
-                   sizeof(text));
-    rg_case_fail(result, RG_EXIT_RECOVERY, "not injected: %s", text);
-}
-
-static void judge_fates(const struct played *played,
-                        struct rg_case_result *result)
-{
-    for (int r = 0; r < played->supervision.size; r++) {
-        const struct rg_fate *fate = &played->supervision.ranks[r].fate;
-
-        if (fate->code != RG_EXIT_PASS)
-            rg_case_fail(
-                result, (enum rg_exit)fate->code,
-                "worker %d: worker ended with exit code %d, signal %d%s", r,
-                fate->last.exit_code, fate->last.signal,
-                fate->last.hang ? ", past the deadline" : "");
-    }
-}
-
-static uint64_t survivors(const struct played *played)
-{
-    const int size = played->supervision.size;
-
-    return ((UINT64_C(2) << (size - 1)) - 1) & ~played->hit;
-}
-
-static void judge_survivor(const struct played *played, int rank,
-                           struct rg_case_result *result)
-{
-    const struct rg_recovery_report *report = played->reports[rank];
-    const int wanted = played->scenario.invocations;
-
-    if (report == NULL)
-        rg_case_fail(result, RG_EXIT_RECOVERY, "worker %d: no report", rank);
-    else if (report->status != RG_OK)
-        rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "worker %d: out of the group: %s", rank,
-                     rg_status_string(report->status));
-    else if (report->members != survivors(played))
-        rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "worker %d: members %#llx instead of %#llx", rank,
-                     (unsigned long long)report->members,
-                     (unsigned long long)survivors(played));
-    else if (report->lines != wanted)
-        rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "worker %d: %d invocations instead of %d", rank,
-                     report->lines, wanted);
-    else if (lines_of(report)[wanted - 1].state != RG_OUTCOME_COMMITTED)
-        rg_case_fail(result, RG_EXIT_RECOVERY,
-                     "worker %d: the last invocation is not committed", rank);
-    else if (report->captures != played->scenario.replay)
-        rg_case_fail(result, RG_EXIT_RECOVERY, "worker %d: captured %d times",
-                     rank, report->captures);
-}
-
-static void judge_line(const struct rg_recovery_line *a, int rank_a,
-                       const struct rg_recovery_line *b, int rank_b,
-                       struct rg_case_result *result)
-{
-    const unsigned long long seq = b->seq;
-
-    if (a->seq == 0 || b->seq == 0)
-        return;
-    if (b->wrong)
-        rg_case_fail(result, RG_EXIT_WRONG,
-                     "worker %d: seq %llu: %d wrong elements", rank_b, seq,
-                     b->wrong);
-    if (a->seq != b->seq || a->state != b->state || a->epoch != b->epoch ||
-        a->participants != b->participants)
-        rg_case_fail(
-            result, RG_EXIT_RECOVERY,
-            "seq %llu: rank %d says %s, epoch %llu, members %#llx; rank %d "
-            "(seq %llu) %s, epoch %llu, members %#llx",
-            (unsigned long long)a->seq, rank_a,
-            rg_outcome_name((enum rg_outcome_state)a->state),
-            (unsigned long long)a->epoch, (unsigned long long)a->participants,
-            rank_b, seq, rg_outcome_name((enum rg_outcome_state)b->state),
-            (unsigned long long)b->epoch, (unsigned long long)b->participants);
-    if (a->digest != b->digest)
-        rg_case_fail(result, RG_EXIT_WRONG,
-                     "seq %llu: rank %d holds other bits than rank %d", seq,
-                     rank_b, rank_a);
-}
-
-/* Of all that reported, also those that were excluded meanwhile. */
-static void judge_agreement(const struct played *played,
-                            struct rg_case_result *result)
-{
-    const struct rg_recovery_report *first = NULL;
-    int first_rank = 0;
-
-    for (int r = 0; r < played->supervision.size; r++) {
-        const struct rg_recovery_report *report = played->reports[r];
-
-        if (report == NULL)
-            continue;
-        if (first == NULL || report->lines > first->lines ||
-            lines_of(first)->seq == 0) {
-            first = report;
-            first_rank = r;
-        }
-    }
-    for (int r = 0; first != NULL && r < played->supervision.size; r++) {
-        const struct rg_recovery_report *report = played->reports[r];
-
-        for (int i = 0; report != NULL && i < report->lines; i++)
-            judge_line(&lines_of(first)[i], first_rank, &lines_of(report)[i], r,
-                       result);
-        if (report != NULL && !is_hit(played, r) &&
-            report->epoch != first->epoch)
-            rg_case_fail(result, RG_EXIT_RECOVERY,
-                         "rank %d ends in epoch %llu, rank %d in %llu", r,
-                         (unsigned long long)report->epoch, first_rank,
-                         (unsigned long long)first->epoch);
-    }
-}
-
-/* In the bootstrap there is no group yet to survive: all must be told. */
-static void judge_bootstrap(const struct played *played,
-                            struct rg_case_result *result)
-{
-    for (int r = 0; r < played->supervision.size; r++) {
-        const struct rg_end *end = &played->supervision.ranks[r].fate.last;
-
-        if (!is_hit(played, r) && end->exit_code != RG_EXIT_RECOVERY)
-            rg_case_fail(result, RG_EXIT_RECOVERY,
-                         "worker %d: exit code %d, signal %d%s", r,
-                         end->exit_code, end->signal,
-                         end->hang ? ", past the deadline" : "");
-    }
-}
-
-/* Cut off from the majority, it must say so itself. */
-static void judge_lost(const struct played *played, int rank,
-                       struct rg_case_result *result)
-{
-    const struct rg_recovery_report *report = played->reports[rank];
-
-    if (report == NULL || report->status != RG_EISOLATED)
-        rg_case_fail(result, RG_EXIT_RECOVERY, "worker %d: not isolated: %s",
-                     rank,
-                     report ? rg_status_string(report->status) : "no report");
-}
-
-static void judge(struct played *played, struct rg_case_result *result)
-{
-    const struct rg_fault *fault = rg_fault_plan_entry(played->plan, 0);
-
-    judge_plan(played, result);
-    if (fault->phase == RG_FAULT_IN_BOOTSTRAP) {
-        judge_bootstrap(played, result);
-        return;
-    }
-    judge_fates(played, result);
-    for (int r = 0; r < played->supervision.size; r++)
-        if (played->lost >> r & 1)
-            judge_lost(played, r, result);
-        else if (!is_hit(played, r))
-            judge_survivor(played, r, result);
-    judge_agreement(played, result);
-}
-
-/* ---- cases -------------------------------------------------------------- */
-
-static int play(const struct rg_job *job, struct played *played)
-{
-    const struct rg_scenario scenario = {.payload = &played->scenario,
-                                         .bytes = sizeof(played->scenario),
-                                         .deadline_ms = DEADLINE_MS};
-    struct rg_supervisor *supervisor;
-    int status = rg_supervisor_create(job, &supervisor);
-
-    if (status != RG_OK)
-        return status;
-    status = rg_supervisor_run(supervisor, &scenario, &played->supervision);
-    rg_supervisor_destroy(supervisor);
-    return status;
-}
-
-/* When a worker's event, or a fault that hit it, happened; 0: neither. */
+/* Of an event, or of a fault that hit the worker; 0: the record is neither. */
 static uint64_t time_of(const struct rg_record *record, const char **name_out,
                         uint64_t *value_out)
 {
@@ -413,87 +260,284 @@ static uint64_t time_of(const struct rg_record *record, const char **name_out,
     return fault->done_ns;
 }
 
-/* What happened when, in milliseconds since the first of all. */
-static void show_events(const struct rg_supervision *supervision)
+/* In milliseconds since the begin. */
+static void show_events(const struct rg_supervision *supervision,
+                        uint64_t begin_ns)
 {
-    uint64_t start = UINT64_MAX;
     struct rg_record record;
     const char *name;
     uint64_t value;
 
-    for (int show = 0; show < 2; show++) {
-        for (int r = 0; r < supervision->size; r++) {
-            size_t cursor = 0;
+    for (int r = 0; r < supervision->size; r++) {
+        size_t cursor = 0;
 
-            while (rg_supervision_next(supervision, r, &cursor, &record)) {
-                const uint64_t at = time_of(&record, &name, &value);
+        while (rg_supervision_next(supervision, r, &cursor, &record)) {
+            const uint64_t at = time_of(&record, &name, &value);
 
-                if (at != 0 && show)
-                    fprintf(stderr, "rank %d life %d %10.3f ms %s %llu\n", r,
-                            record.life, (double)(at - start) / 1e6, name,
-                            (unsigned long long)value);
-                else if (at != 0 && at < start)
-                    start = at;
-            }
+            if (at != 0)
+                fprintf(stderr, "# rank %d, process %d: %10.3f ms %s %llu\n", r,
+                        record.life + 1, ((double)at - (double)begin_ns) / 1e6,
+                        name, (unsigned long long)value);
         }
     }
+}
+
+/* How to play the same again; the plan by itself fits in one line. */
+static void show_plan(const struct rg_recovery_scenario *scenario)
+{
+    fprintf(stderr, "# seed %llu, settings '%s', plan:\n",
+            (unsigned long long)scenario->seed, scenario->settings);
+    for (const char *at = scenario->plan; *at != '\0';) {
+        const int length = (int)strcspn(at, "\n");
+
+        fprintf(stderr, "#   %.*s\n", length, at);
+        at += length + (at[length] == '\n');
+    }
+}
+
+/* ---- playing ------------------------------------------------------------ */
+
+static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
+                struct rg_supervision *supervision_out)
+{
+    const struct rg_scenario played = {.payload = scenario,
+                                       .bytes = sizeof(*scenario),
+                                       .deadline_ms = DEADLINE_MS};
+    struct rg_supervisor *supervisor;
+    int status = rg_supervisor_create(job, &supervisor);
+
+    if (status != RG_OK)
+        return status;
+    scenario->begin_ns = rg_now_ns();
+    status = rg_supervisor_run(supervisor, &played, supervision_out);
+    rg_supervisor_destroy(supervisor);
+    return status;
+}
+
+static void play_and_judge(struct rg_suite *suite,
+                           struct rg_recovery_scenario *scenario,
+                           struct rg_fault_plan *plan, int bootstrap,
+                           struct rg_case_result *result)
+{
+    struct rg_supervision supervision;
+    int status = play(suite->job, scenario, &supervision);
+    const struct rg_recovery_played played = {.scenario = scenario,
+                                              .supervision = &supervision,
+                                              .plan = plan,
+                                              .bootstrap = bootstrap};
+
+    if (rg_case_expect_ok(result, status, "supervision") != RG_OK)
+        return;
+    rg_recovery_judge(&played, result);
+    if (result->failed && suite->job->rank == 0) {
+        show_plan(scenario);
+        show_events(&supervision, scenario->begin_ns);
+    }
+    rg_supervision_fini(&supervision);
+}
+
+/* What does not depend on the row. */
+static void begin_scenario(const struct rg_suite *suite, int replay,
+                           struct rg_recovery_scenario *scenario_out)
+{
+    const struct rg_suite_options *options = suite->options;
+
+    *scenario_out = (struct rg_recovery_scenario){
+        .device = options->device,
+        .team_width = options->team_width,
+        .teams = options->teams,
+        .steps = STEPS,
+        .batch = 1,
+        .count = MEDIUM,
+        .dtype = replay ? RG_f32 : RG_u32,
+        .replay = replay,
+        .comes_back = 1,
+        .limit_ms = LIMIT_MS,
+        .seed = options->seed,
+    };
+}
+
+static int has_ranks(const struct rg_suite *suite, int needed,
+                     struct rg_case_result *result)
+{
+    if (suite->job->size >= needed && suite->job->size <= RG_RECOVERY_RANKS_MAX)
+        return 1;
+    result->skipped = 1;
+    snprintf(result->text, sizeof(result->text), "needs %d to %d ranks", needed,
+             RG_RECOVERY_RANKS_MAX);
+    return 0;
+}
+
+static void fill_scenario(const struct recovery *recovery, int size,
+                          enum who who, struct rg_recovery_scenario *scenario)
+{
+    if (recovery->steps)
+        scenario->steps = recovery->steps;
+    if (recovery->batch)
+        scenario->batch = recovery->batch;
+    if (recovery->count)
+        scenario->count = recovery->count;
+    scenario->comes_back = !(recovery->flags & STAYS_OUT);
+    scenario->churn = recovery->churn;
+    scenario->mode = recovery->mode;
+    scenario->warm = recovery->rounds;
+    if (recovery->settings != NULL)
+        snprintf(scenario->settings, sizeof(scenario->settings), "%s",
+                 recovery->settings);
+    write_plan(recovery, size, who, scenario->plan);
 }
 
 static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
                          struct rg_case_result *result)
 {
-    const struct recovery *recovery = &recoveries[test->param[PARAM_PLAN]];
-    const struct rg_suite_options *options = suite->options;
-    const int most = recovery->lost ? recovery->ranks : RG_RECOVERY_RANKS_MAX;
-    struct played played = {
-        .lost = recovery->lost,
-        .scenario = {.device = options->device,
-                     .team_width = options->team_width,
-                     .teams = options->teams,
-                     .invocations =
-                         INVOCATIONS + recovery->rejoins * RG_RECOVERY_ROUND,
-                     .rejoins = recovery->rejoins,
-                     .count = COUNT,
-                     .replay = test->param[PARAM_REPLAY],
-                     .stall_ms = recovery->stall_ms}};
-    int status;
+    const struct recovery *recovery = &recoveries[test->param[PARAM_ROW]];
+    const int size = suite->job->size;
+    struct rg_recovery_scenario scenario;
+    struct rg_fault_plan *plan;
 
-    if (suite->job->size < recovery->ranks || suite->job->size > most) {
-        result->skipped = 1;
-        snprintf(result->text, sizeof(result->text), "needs %d to %d ranks",
-                 recovery->ranks, most);
+    if (!has_ranks(suite, recovery->ranks, result))
         return;
+    begin_scenario(suite, test->param[PARAM_REPLAY], &scenario);
+    fill_scenario(recovery, size, (enum who)test->param[PARAM_WHO], &scenario);
+    if (rg_case_expect_ok(result,
+                          rg_fault_plan_create(scenario.plan, &plan, NULL),
+                          "fault plan") != RG_OK)
+        return;
+    scenario.members = left_by(plan, size);
+    if (recovery->cut != NO_CUT && !scenario.comes_back)
+        scenario.members = left_by_cut(border_of(recovery->cut, size), size);
+    play_and_judge(suite, &scenario, plan, recovery->flags & BOOTSTRAP, result);
+    rg_fault_plan_destroy(plan);
+}
+
+/* ---- the user's plan ---------------------------------------------------- */
+
+/* Behind the last moment that is named by a number. */
+static int steps_of(const struct rg_fault_plan *plan)
+{
+    uint64_t last = 0;
+
+    for (int i = 0; i < rg_fault_plan_size(plan); i++) {
+        const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
+
+        if ((fault->trigger == RG_FAULT_AT_SEQ ||
+             fault->trigger == RG_FAULT_AT_REPLAY) &&
+            fault->at > last)
+            last = fault->at;
     }
-    write_plan(recovery, suite->job->size, played.scenario.plan,
-               sizeof(played.scenario.plan));
-    status = rg_fault_plan_create(played.scenario.plan, &played.plan, NULL);
-    if (status == RG_OK)
-        status = play(suite->job, &played);
-    if (rg_case_expect_ok(result, status, "supervision") == RG_OK) {
-        find_hit(&played);
-        find_reports(&played);
-        find_stopped(&played);
-        judge(&played, result);
-        if (result->failed && suite->job->rank == 0)
-            show_events(&played.supervision);
-        rg_supervision_fini(&played.supervision);
+    return (int)last + STEPS / 2 > STEPS ? (int)last + STEPS / 2 : STEPS;
+}
+
+static void run_plan(struct rg_suite *suite, const struct rg_case *test,
+                     struct rg_case_result *result)
+{
+    struct rg_recovery_scenario scenario;
+    struct rg_fault_plan *plan;
+
+    if (!has_ranks(suite, 2, result) ||
+        rg_case_expect_ok(
+            result, rg_fault_plan_load(suite->options->fault, &plan, NULL),
+            "fault plan") != RG_OK)
+        return;
+    begin_scenario(suite, test->param[PARAM_REPLAY], &scenario);
+    scenario.steps = steps_of(plan);
+    scenario.members = left_by(plan, suite->job->size);
+    rg_fault_plan_print(plan, scenario.plan, sizeof(scenario.plan));
+    play_and_judge(suite, &scenario, plan, 0, result);
+    rg_fault_plan_destroy(plan);
+}
+
+/* Null: it can be played. */
+static const char *refuse_entry(const struct rg_fault *fault)
+{
+    const int by_time = fault->trigger == RG_FAULT_AT_TIME;
+
+    if (fault->action == RG_FAULT_DELAY)
+        return "links cannot be delayed here";
+    if (fault->rank >= RG_RECOVERY_RANKS_MAX ||
+        fault->to >= RG_RECOVERY_RANKS_MAX)
+        return "there is no such rank";
+    if (by_time ? fault->at / 1000000 > LIMIT_MS / 2
+                : fault->at > RG_RECOVERY_LINES_MAX / 2)
+        return "that is too late for one run";
+    return NULL;
+}
+
+int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes)
+{
+    struct rg_fault_error error = {.cause = "out of memory"};
+    const char *why = NULL;
+    struct rg_fault_plan *plan;
+    char entry[120];
+    int status = rg_fault_plan_load(file_or_text, &plan, &error);
+
+    if (status != RG_OK) {
+        snprintf(text, bytes, "line %d, column %d: %s", error.line,
+                 error.column, error.cause);
+        return status;
     }
-    rg_fault_plan_destroy(played.plan);
+    for (int i = 0; i < rg_fault_plan_size(plan) && why == NULL; i++) {
+        why = refuse_entry(rg_fault_plan_entry(plan, i));
+        rg_fault_print(rg_fault_plan_entry(plan, i), entry, sizeof(entry));
+    }
+    if (why == NULL &&
+        rg_fault_plan_print(plan, NULL, 0) >= RG_RECOVERY_PLAN_MAX)
+        why = "a plan is too long from here on";
+    if (why != NULL)
+        snprintf(text, bytes, "'%s': %s", entry, why);
+    rg_fault_plan_destroy(plan);
+    return why != NULL ? RG_ECONFIG : RG_OK;
+}
+
+/* ---- the list ----------------------------------------------------------- */
+
+static int add_row(struct rg_case_list *list, int row, enum who who)
+{
+    const struct recovery *recovery = &recoveries[row];
+    int status = RG_OK;
+
+    for (int replay = 0; replay < 2 && status == RG_OK; replay++) {
+        struct rg_case test = {.run = run_recovery,
+                               .param = {[PARAM_ROW] = row,
+                                         [PARAM_WHO] = (int)who,
+                                         [PARAM_REPLAY] = replay}};
+
+        snprintf(test.name, sizeof(test.name), "recovery.%s%s%s.%s",
+                 recovery->name, recovery->flags & HITS_ONE ? "" : ".",
+                 recovery->flags & HITS_ONE ? "" : who_names[who],
+                 replay ? "replay" : "eager");
+        status = rg_case_list_add(list, &test);
+    }
+    return status;
+}
+
+static int add_plan(struct rg_case_list *list)
+{
+    int status = RG_OK;
+
+    for (int replay = 0; replay < 2 && status == RG_OK; replay++) {
+        struct rg_case test = {.run = run_plan,
+                               .param = {[PARAM_REPLAY] = replay}};
+
+        snprintf(test.name, sizeof(test.name), "recovery.plan.%s",
+                 replay ? "replay" : "eager");
+        status = rg_case_list_add(list, &test);
+    }
+    return status;
 }
 
 int rg_cases_recovery(struct rg_case_list *list,
                       const struct rg_suite_options *options)
 {
-    (void)options;
-    for (int i = 0; i < 2 * N_RECOVERIES; i++) {
-        struct rg_case test = {
-            .run = run_recovery,
-            .param = {[PARAM_PLAN] = i / 2, [PARAM_REPLAY] = i % 2}};
+    int status = RG_OK;
 
-        snprintf(test.name, sizeof(test.name), "recovery.%s.%s",
-                 recoveries[i / 2].name, i % 2 ? "replay" : "eager");
-        if (rg_case_list_add(list, &test) != RG_OK)
-            return RG_ENOMEM;
+    if (options->fault != NULL)
+        return add_plan(list);
+    for (int row = 0; row < N_RECOVERIES; row++) {
+        const int n = recoveries[row].flags & HITS_ONE ? 1 : WHO_COUNT;
+
+        for (int who = 0; who < n && status == RG_OK; who++)
+            status = add_row(list, row, (enum who)who);
     }
-    return RG_OK;
+    return status;
 }

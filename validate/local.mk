@@ -6,7 +6,10 @@ validate_rg_validate_SOURCES = \
 	validate/cases_results.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
-	validate/recovery.h validate/recovery_worker.c \
+	validate/recovery.h validate/recovery_member.h \
+	validate/recovery_census.c validate/recovery_faults.c \
+	validate/recovery_judge.c validate/recovery_step.c \
+	validate/recovery_worker.c \
 	validate/rg_validate.c \
 	validate/suite.c validate/suite.h \
 	validate/trial.c validate/trial.h

@@ -1,43 +1,75 @@
 /*
- * recovery.*: what rank_main of a supervised worker does, and what it reports.
- * The cases (cases_recovery.c) run in the supervisors, which never touch the
- * group that is tested; the workers (recovery_worker.c) are processes of their
- * own, see harness/supervisor.h.
+ * recovery.*: ranks are killed, stopped, cut off, started anew; the others
+ * must go on and agree.
+ *
+ *     cases_recovery.c    the matrix: fault plans, and what must follow
+ *       recovery_judge.c    what all ranks reported, against that
+ *     - - - - - - - - - - supervisors above, workers below - - - - - - - -
+ *     recovery_worker.c   a rank's life: the loop of steps
+ *       recovery_faults.c   the faults of the plan, each at its moment
+ *       recovery_step.c     one step: inputs, launches, outcomes, the check
+ *       recovery_census.c   what a process holds, to see what leaks
+ *
+ * Cases run in the supervisors (harness/supervisor.h), which never touch the
+ * group that is tested. Slots are world ranks: the groups here are made of all
+ * ranks at once, and who comes back gets its slot.
  */
 #ifndef RG_VALIDATE_RECOVERY_H
 #define RG_VALIDATE_RECOVERY_H
 
 #include <stdint.h>
 
-enum { RG_RECOVERY_ROUND = 10, RG_RECOVERY_ADMIT = 8 };
-enum { RG_RECOVERY_PLAN_MAX = 2048, RG_RECOVERY_RANKS_MAX = 64 };
+#include "harness/supervisor.h"
+#include "validate/suite.h"
+
+enum {
+    RG_RECOVERY_PLAN_MAX = 4096,
+    RG_RECOVERY_SETTINGS_MAX = 256,
+    RG_RECOVERY_RANKS_MAX = 64,
+    RG_RECOVERY_LINES_MAX = 16384
+};
 
 /* The payload of a scenario. */
 struct rg_recovery_scenario {
     int32_t device; /* enum rg_device_kind */
     int32_t team_width;
     int32_t teams;
-    int32_t invocations; /* by each rank that lives */
-    int32_t count;       /* elements of each, of type u32 */
-    int32_t replay;      /* one graph, captured once, is replayed */
-    int32_t stall_ms;    /* detect silence so fast; 0: the defaults */
-    /*
-     * How often a rank comes back: so many rounds of RG_RECOVERY_ROUND
-     * invocations, in each of which all wait, behind the one number
-     * RG_RECOVERY_ADMIT, until the group is complete again.
-     */
-    int32_t rejoins;
-    char plan[RG_RECOVERY_PLAN_MAX]; /* text of a fault plan */
+    int32_t steps;  /* the first that may be the last */
+    int32_t batch;  /* launches a step */
+    int32_t count;  /* elements of each; a few of them are votes */
+    int32_t dtype;  /* RG_u32 or RG_f32 */
+    int32_t replay; /* one graph, captured once, is replayed */
+    /* A rank that is out of the group asks to be let in again; dropped links
+     * then work again. Else it is out for good. */
+    int32_t comes_back;
+    int32_t churn;    /* every so many steps a member leaves in order; 0: no */
+    int32_t mode;     /* RG_MODE of the settings */
+    int32_t warm;     /* epochs, after which nothing may grow; 0: none */
+    int32_t limit_ms; /* from the begin, after which a step is the last */
+    int32_t unused;
+    uint64_t seed;
+    uint64_t begin_ns; /* rg_now_ns() of this rank's host */
+    uint64_t members;  /* at the end: a bitmap of ranks */
+    char settings[RG_RECOVERY_SETTINGS_MAX]; /* "NAME=VALUE;...", or empty */
+    char plan[RG_RECOVERY_PLAN_MAX];         /* text of a fault plan */
 };
 
-/* What a rank saw of one invocation; zeroes: it was no member then. */
+/* What a rank saw of one invocation. */
 struct rg_recovery_line {
     uint64_t seq;
     uint64_t epoch;
     uint64_t participants; /* a bitmap of slots */
-    uint64_t digest;       /* of the output, when committed, else 0 */
+    uint64_t digest;       /* of an output that was checked, else 0 */
     int32_t state;         /* enum rg_outcome_state */
     int32_t wrong;         /* elements that are not what they must be */
+};
+
+/* What a process holds. */
+struct rg_census {
+    int32_t threads;
+    int32_t descriptors;
+    int32_t shared; /* mappings of shared memory */
+    int32_t rss_kb;
 };
 
 /* In front of the lines. */
@@ -46,11 +78,47 @@ struct rg_recovery_report {
     uint64_t members; /* a bitmap of world ranks */
     int32_t lines;
     int32_t captures;
-    int32_t status; /* why it is out of the group; RG_OK: it is not */
-    int32_t unused;
+    int32_t status;          /* why it is out of the group; RG_OK: it is not */
+    int32_t returns;         /* it was out, and let in again */
+    int32_t admits;          /* planned changes that let others in */
+    int32_t leaves;          /* planned changes in which somebody left */
+    struct rg_census before; /* there was a context */
+    struct rg_census warm;   /* all members, some epochs later */
+    struct rg_census end;    /* the last step is done */
+    struct rg_census after;  /* there was a context */
 };
+
+static inline const struct rg_recovery_line *
+rg_recovery_lines(const struct rg_recovery_report *report)
+{
+    return (const struct rg_recovery_line *)(report + 1);
+}
+
+/*
+ * Looks at a plan that an option names (rg_fault_plan_load). RG_OK, or another
+ * status with the cause in `text`.
+ */
+int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes);
 
 /* main() of a worker: returns its exit code. */
 int rg_recovery_worker(void);
+
+/* A scenario that was played, with what must be true of it. */
+struct rg_recovery_played {
+    const struct rg_recovery_scenario *scenario;
+    const struct rg_supervision *supervision;
+    struct rg_fault_plan *plan;
+    int bootstrap; /* a rank dies before there is a group: the others hear it */
+};
+
+/*
+ * Fails the case unless: all faults of the plan were injected; every worker
+ * ended as planned; those who are members at the end hold the same view, of
+ * the expected members; every invocation has the same outcome, epoch and
+ * participants at all that know it; a committed one has the right bits, the
+ * same everywhere; the last one is committed by all; nothing leaks.
+ */
+void rg_recovery_judge(const struct rg_recovery_played *played,
+                       struct rg_case_result *result);
 
 #endif

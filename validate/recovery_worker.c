@@ -1,134 +1,43 @@
 #include "validate/recovery.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "algos/algos.h"
 #include "harness/verdict.h"
 #include "harness/wire.h"
-#include "harness/worker.h"
+#include "validate/recovery_member.h"
 
-/* For a rank that shall come back. */
-enum { WAIT_MS = 30000 };
-
-/* A kill in the middle of an invocation comes so long after its launch. */
-#define MID_NS UINT64_C(150000)
-
-struct member {
-    struct rg_worker *worker;
-    const struct rg_job *job;
-    const struct rg_recovery_scenario *scenario;
-    pthread_mutex_t lock; /* of the plan: the probe has its own thread */
-    struct rg_fault_plan *plan;
-
-    struct rg_context *context;
-    struct rg_comm *comm;
-    struct rg_stream *stream;
-    struct rg_graph *graph;
-    uint32_t *send; /* device memory */
-    uint32_t *recv;
-    uint32_t *host;
-    struct rg_recovery_report *report;
-    void *ticket; /* that this process came with */
+enum {
+    TICKET_MS = 30000, /* for the group to tell how to enter it */
+    RETURN_MS = 30000, /* for the group to let a rank in again */
+    NOTICE_MS = 5000,  /* for the name of who has failed (RG_MODE) */
+    PACE_MS = 2        /* a step, while all that is left is to wait */
 };
-
-/* ---- faults ------------------------------------------------------------- */
-
-/* Takes the next entry that is due; -1: none. */
-static int take_due(struct member *self, const struct rg_fault_moment *moment,
-                    struct rg_fault *fault_out)
-{
-    int entry;
-
-    pthread_mutex_lock(&self->lock);
-    entry = rg_fault_plan_due(self->plan, 0, self->job->rank, moment);
-    if (entry >= 0) {
-        *fault_out = *rg_fault_plan_entry(self->plan, entry);
-        rg_fault_plan_count(self->plan, entry);
-    }
-    pthread_mutex_unlock(&self->lock);
-    return entry;
-}
-
-static void commit_fault(struct member *self, const struct rg_fault *fault,
-                         int entry)
-{
-    const int mid = fault->phase == RG_FAULT_IN_MID;
-    const struct rg_injection injection = {
-        .action = fault->action,
-        .entry = entry,
-        .rank = fault->rank,
-        .delay_ns = mid ? MID_NS : 0,
-        .duration_ns = fault->duration_ns,
-    };
-
-    rg_worker_inject(self->worker, &injection);
-    if (fault->action == RG_FAULT_EXIT)
-        _exit(RG_EXIT_PASS);
-    if (fault->action == RG_FAULT_DROP)
-        rg_context_drop_link(self->context, fault->to, 1);
-}
-
-/* Returns whether a fault was due. */
-static int reach(struct member *self, enum rg_fault_trigger trigger,
-                 enum rg_fault_phase phase, uint64_t at)
-{
-    const struct rg_fault_moment moment = {trigger, phase, at, "A"};
-    struct rg_fault fault;
-    int any = 0;
-    int entry;
-
-    while ((entry = take_due(self, &moment, &fault)) >= 0) {
-        commit_fault(self, &fault, entry);
-        any = 1;
-    }
-    return any;
-}
-
-/* The n-th invocation is, when it is replayed, also the n-th replay. */
-static int reach_invocation(struct member *self, enum rg_fault_phase phase,
-                            int n)
-{
-    int any = reach(self, RG_FAULT_AT_SEQ, phase, (uint64_t)n);
-
-    if (self->scenario->replay)
-        any |= reach(self, RG_FAULT_AT_REPLAY, phase, (uint64_t)n);
-    return any;
-}
-
-/* On the communicator's own thread. */
-static void reached(void *arg, enum rg_phase phase, uint64_t epoch)
-{
-    static const enum rg_fault_phase in[RG_PHASE_COUNT] = {
-        [RG_PHASE_PREPARE] = RG_FAULT_IN_QUIESCE,
-        [RG_PHASE_HELD] = RG_FAULT_IN_PARKED,
-        [RG_PHASE_ACTIVATE] = RG_FAULT_IN_APPLY,
-    };
-    struct member *self = arg;
-
-    rg_worker_event(self->worker, rg_phase_name(phase), epoch);
-    if (in[phase] != RG_FAULT_IN_ANY)
-        reach(self, RG_FAULT_AT_VIEW, in[phase], epoch);
-}
 
 /* ---- the group ---------------------------------------------------------- */
 
-static void set_timeouts(int stall_ms)
+/* "NAME=VALUE;..." into the environment, before anything reads it. */
+static void apply_settings(const char *settings)
 {
-    char text[16];
+    char text[RG_RECOVERY_SETTINGS_MAX];
+    char *rest = text;
+    char *setting;
 
-    if (stall_ms == 0)
-        return;
-    snprintf(text, sizeof(text), "%d", stall_ms);
-    setenv("RG_DEADLINE_MS", text, 1);
-    setenv("RG_HEARTBEAT_MISS_MS", text, 1);
+    snprintf(text, sizeof(text), "%s", settings);
+    while ((setting = strsep(&rest, ";")) != NULL) {
+        char *value = strchr(setting, '=');
+
+        if (value == NULL)
+            continue;
+        *value = '\0';
+        setenv(setting, value + 1, 1);
+    }
 }
 
 /* So that a process started anew can find the group. */
-static int publish_ticket(struct member *self)
+static int publish_ticket(struct rg_recovery_member *self)
 {
     unsigned char *ticket;
     size_t bytes;
@@ -142,87 +51,70 @@ static int publish_ticket(struct member *self)
 }
 
 /* A process started anew brings a ticket instead of the exchange. */
-static int take_ticket(struct member *self, struct rg_context_config *config)
+static int take_ticket(struct rg_recovery_member *self,
+                       struct rg_context_config *config, void **ticket_out)
 {
     const int life = rg_worker_life(self->worker);
-    void *ticket;
     int number;
     int status;
 
+    *ticket_out = NULL;
     if (life == 0)
         return RG_OK;
-    status = rg_worker_ticket(self->worker, 0, WAIT_MS, &ticket,
+    status = rg_worker_ticket(self->worker, 0, TICKET_MS, ticket_out,
                               &config->ticket_bytes, &number);
     if (status != RG_OK)
         return status;
-    self->ticket = ticket;
-    config->ticket = ticket;
+    config->ticket = *ticket_out;
     config->process = (uint32_t)life + 1;
     return RG_OK;
 }
 
-static int enter_group(struct member *self)
+static int make_context(struct rg_recovery_member *self)
 {
     struct rg_context_config config;
+    void *ticket = NULL;
     int status = rg_job_context_config(
         self->job, (enum rg_device_kind)self->scenario->device, &config);
 
     if (status == RG_OK)
-        status = take_ticket(self, &config);
+        status = take_ticket(self, &config, &ticket);
     if (status != RG_OK)
         return status;
     config.algos = rg_algos;
     config.emu_team_width = self->scenario->team_width;
     config.emu_max_teams = self->scenario->teams;
-    config.probe = (struct rg_probe){reached, self};
-    reach(self, RG_FAULT_AT_SEQ, RG_FAULT_IN_BOOTSTRAP, 0);
+    config.probe = (struct rg_probe){rg_recovery_probe, self};
     status = rg_context_create(&config, &self->context);
+    free(ticket);
+    return status;
+}
+
+/* Bootstrap moments: 0 before there is a context, 1 behind it. */
+static int enter_group(struct rg_recovery_member *self)
+{
+    const size_t bytes = rg_recovery_bytes(self->scenario);
+    int status;
+
+    rg_recovery_at(self, RG_FAULT_IN_BOOTSTRAP, 0);
+    status = make_context(self);
+    if (status == RG_OK)
+        rg_recovery_at(self, RG_FAULT_IN_BOOTSTRAP, 1);
     if (status == RG_OK)
         status = rg_comm_create(self->context, &self->comm);
     if (status == RG_OK)
+        status = publish_ticket(self);
+    if (status == RG_OK)
         status = rg_stream_create(self->context, &self->stream);
-    return status == RG_OK ? publish_ticket(self) : status;
-}
-
-static int launch(struct member *self)
-{
-    return rg_all_reduce(self->send, self->recv, (size_t)self->scenario->count,
-                         RG_u32, RG_sum, self->comm, self->stream);
-}
-
-static int capture(struct member *self)
-{
-    int status = rg_graph_begin(self->stream);
-
     if (status == RG_OK)
-        status = launch(self);
-    if (status == RG_OK)
-        status = rg_graph_end(self->stream, &self->graph);
-    self->report->captures++;
-    return status;
-}
-
-static int make_buffers(struct member *self)
-{
-    const size_t bytes = (size_t)self->scenario->count * sizeof(uint32_t);
-    int status;
-
-    self->host = malloc(bytes);
-    self->report =
-        calloc(1, sizeof(*self->report) + (size_t)self->scenario->invocations *
-                                              sizeof(struct rg_recovery_line));
-    if (self->host == NULL || self->report == NULL)
-        return RG_ENOMEM;
-    status = rg_malloc(self->context, bytes, (void **)&self->send);
+        status = rg_malloc(self->context, bytes, (void **)&self->send);
     if (status == RG_OK)
         status = rg_malloc(self->context, bytes, (void **)&self->recv);
-    if (status == RG_OK && self->scenario->replay)
-        status = capture(self);
-    return status;
+    return status == RG_OK ? rg_recovery_capture(self) : status;
 }
 
-/* Frees in the order of use; a group that changes does not hinder it. */
-static void leave_group(struct member *self)
+/* In an order that serves at any time; a change of the group hinders none. */
+static void leave_group(struct rg_recovery_member *self)
 {
     rg_graph_destroy(self->graph);
     rg_stream_destroy(self->stream);
@@ -232,165 +124,196 @@ static void leave_group(struct member *self)
     }
     rg_comm_destroy(self->comm);
     rg_context_destroy(self->context);
-    free(self->ticket);
-    free(self->host);
-    free(self->report);
 }
 
-/* ---- invocations -------------------------------------------------------- */
+/* ---- changes of the group ----------------------------------------------- */
 
-static uint32_t element(int rank, int n, size_t i)
+static int is_out(int status)
 {
-    return (uint32_t)(rank + 1) * 2654435761u + (uint32_t)n * 40503u +
-           (uint32_t)i;
-}
-
-static int load(struct member *self, int n)
-{
-    const size_t count = (size_t)self->scenario->count;
-
-    for (size_t i = 0; i < count; i++)
-        self->host[i] = element(self->job->rank, n, i);
-    return rg_memcpy(self->context, self->send, self->host,
-                     count * sizeof(uint32_t));
-}
-
-/* What is committed must be the sum over exactly its participants. */
-static int check(struct member *self, int n, struct rg_recovery_line *line)
-{
-    const size_t count = (size_t)self->scenario->count;
-    int status = rg_memcpy(self->context, self->host, self->recv,
-                           count * sizeof(uint32_t));
-
-    if (status != RG_OK)
-        return status;
-    line->digest = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t want = 0;
-
-        for (int r = 0; r < self->job->size; r++)
-            if (line->participants >> r & 1)
-                want += element(r, n, i);
-        line->wrong += self->host[i] != want;
-        line->digest = (line->digest ^ self->host[i]) * UINT64_C(0x100000001b3);
-    }
-    return RG_OK;
-}
-
-static int take_outcome(struct member *self, int n,
-                        struct rg_recovery_line *line)
-{
-    struct rg_outcome outcome;
-    int status = rg_comm_seq(self->comm, &line->seq);
-
-    if (status == RG_OK)
-        status = rg_comm_wait(self->comm, line->seq, &outcome);
-    if (status != RG_OK)
-        return status;
-    line->epoch = outcome.epoch;
-    line->participants = outcome.participants[0];
-    line->state = (int32_t)outcome.state;
-    return outcome.state == RG_OUTCOME_COMMITTED ? check(self, n, line) : RG_OK;
-}
-
-static int invoke(struct member *self, int n, struct rg_recovery_line *line)
-{
-    int dying;
-    int status = load(self, n);
-
-    reach_invocation(self, RG_FAULT_IN_START, n);
-    dying = reach_invocation(self, RG_FAULT_IN_MID, n);
-    if (status == RG_OK)
-        status = self->scenario->replay
-                     ? rg_graph_launch(self->graph, self->stream)
-                     : launch(self);
-    if (status == RG_OK)
-        status = rg_stream_synchronize(self->stream);
-    if (dying)
-        usleep((useconds_t)(MID_NS / 1000));
-    reach_invocation(self, RG_FAULT_IN_COMPLETE, n);
-    if (status == RG_OK)
-        status = take_outcome(self, n, line);
-    reach_invocation(self, RG_FAULT_IN_IDLE, n);
-    return status;
-}
-
-/* 1 when somebody waits to be let in, as far as this rank has heard. */
-static int heard_of_waiting(struct member *self)
-{
-    struct rg_notice notice;
-    int heard = 0;
-
-    while (rg_comm_next_notice(self->comm, 0, &notice) == RG_OK)
-        heard |= notice.kind == RG_NOTICE_WAITING;
-    return heard;
+    return status == RG_EISOLATED || status == RG_ECLOSED;
 }
 
 /*
- * Lets the missing rank in. Members go round together and decide on what all
- * have said, so that all call rg_comm_admit() in the same round.
+ * A change that was asked for and did not come to be is asked for again, by
+ * all, when a later step says that it is still wanted.
  */
-static int complete_group(struct member *self)
+static int or_later(int status)
 {
-    const uint64_t deadline_ns = rg_now_ns() + WAIT_MS * UINT64_C(1000000);
-    int heard[RG_RECOVERY_RANKS_MAX];
-    struct rg_view_info view;
-    int status = rg_comm_view(self->comm, &view);
+    return is_out(status) || status == RG_ETIMEDOUT ? status : RG_OK;
+}
 
-    while (status == RG_OK && view.nranks < self->job->size) {
-        int mine = heard_of_waiting(self);
-        int any = 0;
+static int admit(struct rg_recovery_member *self)
+{
+    const int status = rg_comm_admit(self->comm);
 
-        if (rg_now_ns() >= deadline_ns)
-            return RG_ETIMEDOUT;
-        status = rg_comm_gather(self->comm, &mine, sizeof(mine), heard);
-        for (int r = 0; status == RG_OK && r < view.nranks; r++)
-            any |= heard[r];
-        if (status == RG_OK && any)
-            status = rg_comm_admit(self->comm);
-        else
-            usleep(1000);
-        if (status == RG_OK)
-            status = rg_comm_view(self->comm, &view);
+    self->report->admits += status == RG_OK;
+    return or_later(status);
+}
+
+static int let_leave(struct rg_recovery_member *self, int slot)
+{
+    const int status = rg_comm_leave(self->comm, &slot, 1);
+
+    self->report->leaves += status == RG_OK;
+    return or_later(status);
+}
+
+/* Takes all notices; whether anybody waits to be let in now. */
+static void hear_notices(struct rg_recovery_member *self, int timeout_ms)
+{
+    struct rg_notice notice;
+
+    while (rg_comm_next_notice(self->comm, timeout_ms, &notice) == RG_OK) {
+        if (notice.kind == RG_NOTICE_WAITING)
+            self->votes[RG_VOTE_ADMIT] = 1;
+        else if (notice.kind == RG_NOTICE_VIEW)
+            self->votes[RG_VOTE_ADMIT] = 0;
+        timeout_ms = 0;
     }
+}
+
+int rg_recovery_remove_failed(struct rg_recovery_member *self)
+{
+    const uint64_t deadline_ns = rg_now_ns() + NOTICE_MS * UINT64_C(1000000);
+    struct rg_notice notice = {0};
+    int slots[RG_RECOVERY_RANKS_MAX];
+    int n = 0;
+
+    while (notice.kind != RG_NOTICE_FAILED && rg_now_ns() < deadline_ns)
+        if (rg_comm_next_notice(self->comm, PACE_MS, &notice) != RG_OK)
+            notice.kind = RG_NOTICE_VIEW;
+    if (notice.kind != RG_NOTICE_FAILED)
+        return RG_ETIMEDOUT;
+    rg_comm_clear_error(self->comm);
+    for (int slot = 0; slot < RG_RECOVERY_RANKS_MAX; slot++)
+        if (notice.slots[0] >> slot & 1)
+            slots[n++] = slot;
+    return or_later(self->scenario->mode == 2
+                        ? rg_comm_leave(self->comm, slots, n)
+                        : rg_comm_admit(self->comm));
+}
+
+/* Out of the group: asks to be let in again, over links that work. */
+static int come_back(struct rg_recovery_member *self, int reason)
+{
+    int status = reason;
+
+    if (self->scenario->comes_back && !self->faults.abandoned) {
+        rg_worker_event(self->worker, "out", (uint64_t)-reason);
+        rg_recovery_heal(self, UINT64_MAX);
+        status = rg_comm_rejoin(self->comm, RETURN_MS);
+    }
+    if (status != RG_OK) {
+        self->report->status = status;
+        return status;
+    }
+    rg_worker_event(self->worker, "back", 0);
+    self->report->returns++;
+    self->participants = 0;
+    self->votes[RG_VOTE_ADMIT] = 0;
+    return RG_OK;
+}
+
+/* ---- steps -------------------------------------------------------------- */
+
+static uint64_t seq_of(const struct rg_recovery_member *self)
+{
+    return self->lines[self->report->lines - 1].seq;
+}
+
+/* As all members decide it: by what is committed. */
+static int is_last(const struct rg_recovery_member *self)
+{
+    if (self->counted[RG_VOTE_LATE])
+        return 1;
+    return seq_of(self) >= (uint64_t)self->scenario->steps &&
+           self->participants == self->scenario->members &&
+           !self->counted[RG_VOTE_ADMIT] && !self->counted[RG_VOTE_PENDING];
+}
+
+/* Every so many steps of the complete group the next rank leaves. */
+static int leaves_now(const struct rg_recovery_member *self)
+{
+    const uint64_t churn = (uint64_t)self->scenario->churn;
+
+    return churn && self->participants == self->scenario->members &&
+           seq_of(self) < (uint64_t)self->scenario->steps &&
+           (uint64_t)self->steps_in_epoch == churn;
+}
+
+static void vote(struct rg_recovery_member *self)
+{
+    const uint64_t elapsed_ns = rg_now_ns() - self->scenario->begin_ns;
+    const int room = RG_RECOVERY_LINES_MAX - self->report->lines;
+
+    self->votes[RG_VOTE_LATE] =
+        elapsed_ns > (uint64_t)self->scenario->limit_ms * 1000000 ||
+        room < 4 * self->scenario->batch;
+    self->votes[RG_VOTE_PENDING] =
+        (uint64_t)rg_recovery_pending(self, seq_of(self) + 1);
+}
+
+/* What all members do behind a step that is committed. */
+static int follow_votes(struct rg_recovery_member *self)
+{
+    const int size = self->job->size;
+
+    rg_recovery_heal(self,
+                     self->scenario->comes_back ? ~self->participants : 0);
+    if (self->counted[RG_VOTE_ADMIT])
+        return admit(self);
+    if (leaves_now(self))
+        return let_leave(self, (int)(self->epoch / 2) % size);
+    return RG_OK;
+}
+
+/* All memory that the group will use has been touched. */
+static int is_warm(const struct rg_recovery_member *self)
+{
+    const uint64_t warm = (uint64_t)self->scenario->warm;
+
+    return warm && self->epoch >= self->first_epoch + warm &&
+           self->steps_in_epoch == 2 &&
+           self->participants == self->scenario->members;
+}
+
+/* One step and what follows; *last_out: it was the last. */
+static int go_on(struct rg_recovery_member *self, int *last_out)
+{
+    int status = rg_recovery_step(self);
+
+    if (status != RG_OK || self->aborted)
+        return status;
+    if (is_warm(self) && self->report->warm.threads == 0)
+        rg_census_take(&self->report->warm);
+    if (is_last(self)) {
+        *last_out = 1;
+        return RG_OK;
+    }
+    status = follow_votes(self);
+    hear_notices(self,
+                 seq_of(self) < (uint64_t)self->scenario->steps ? 0 : PACE_MS);
+    vote(self);
     return status;
 }
 
-/* 1 behind an invocation where the group waits for a rank to come back. */
-static int waits_behind(const struct member *self, int n)
+/* RG_OK also when it is out for good: that is for the supervisors to judge. */
+static int take_steps(struct rg_recovery_member *self)
 {
-    return n % RG_RECOVERY_ROUND == RG_RECOVERY_ADMIT &&
-           n / RG_RECOVERY_ROUND < self->scenario->rejoins;
-}
+    int status = RG_OK;
+    int last = 0;
 
-/* A rank that comes back goes on where the group is. */
-static int run_invocations(struct member *self)
-{
-    struct rg_recovery_line *lines =
-        (struct rg_recovery_line *)(self->report + 1);
-    uint64_t epoch = 0;
-    uint64_t last;
-    int status = rg_comm_seq(self->comm, &last);
-
-    for (int n = (int)last + 1;
-         n <= self->scenario->invocations && status == RG_OK; n++) {
-        struct rg_recovery_line *line = &lines[n - 1];
-
-        status = invoke(self, n, line);
-        if (status != RG_OK)
-            break;
-        self->report->lines = n;
-        if (line->state == RG_OUTCOME_COMMITTED && line->epoch != epoch) {
-            epoch = line->epoch;
-            rg_worker_event(self->worker, "good", epoch);
-        }
-        if (waits_behind(self, n))
-            status = complete_group(self);
+    while (status == RG_OK && !last) {
+        status = go_on(self, &last);
+        if (is_out(status) && come_back(self, status) == RG_OK)
+            status = RG_OK;
     }
-    return status;
+    return self->report->status != RG_OK ? RG_OK : status;
 }
 
-static int describe_group(struct member *self)
+/* ---- the report --------------------------------------------------------- */
+
+static int describe_group(struct rg_recovery_member *self)
 {
     int ranks[RG_RECOVERY_RANKS_MAX];
     struct rg_view_info view;
@@ -408,65 +331,75 @@ static int describe_group(struct member *self)
 }
 
 /* The end is common, so that nobody who leaves looks like one who failed. */
-static int finish(struct member *self)
+static int finish(struct rg_recovery_member *self)
 {
     char none[1];
-    int status = rg_comm_gather(self->comm, none, 0, none);
+    int status;
 
-    return status == RG_OK ? describe_group(self) : status;
+    if (self->report->status != RG_OK)
+        return RG_OK;
+    status = rg_comm_gather(self->comm, none, 0, none);
+    if (status == RG_OK)
+        status = describe_group(self);
+    if (self->report->warm.threads != 0)
+        rg_census_settle(&self->report->warm, &self->report->end);
+    return status;
 }
 
-static int send_report(struct member *self)
+static int be_member(struct rg_recovery_member *self)
 {
+    int status;
+
+    rg_census_take(&self->report->before);
+    status = enter_group(self);
+    if (status == RG_OK)
+        status = take_steps(self);
+    if (status == RG_OK)
+        status = finish(self);
+    leave_group(self);
+    rg_census_settle(&self->report->before, &self->report->after);
+    if (status != RG_OK)
+        return status;
     return rg_worker_report(self->worker, self->report,
                             sizeof(*self->report) +
                                 (size_t)self->report->lines *
-                                    sizeof(struct rg_recovery_line));
+                                    sizeof(*self->lines));
 }
 
-static int is_out(int status)
-{
-    return status == RG_EISOLATED || status == RG_ECLOSED;
-}
+/* ---- the process -------------------------------------------------------- */
 
-/* Being out of the group is for the supervisors to judge. */
-static int be_member(struct member *self)
+static int prepare(struct rg_recovery_member *self)
 {
-    int status = enter_group(self);
+    size_t bytes;
+    int status = rg_worker_open(&self->worker);
 
-    if (status == RG_OK)
-        status = make_buffers(self);
     if (status != RG_OK)
         return status;
-    status = run_invocations(self);
-    if (status == RG_OK)
-        status = finish(self);
-    if (is_out(status)) {
-        self->report->status = status;
-        status = RG_OK;
-    }
-    return status == RG_OK ? send_report(self) : status;
+    self->job = rg_worker_job(self->worker);
+    self->scenario = rg_worker_scenario(self->worker, &bytes);
+    apply_settings(self->scenario->settings);
+    self->host = malloc(rg_recovery_bytes(self->scenario));
+    self->report = calloc(1, sizeof(*self->report) +
+                                 RG_RECOVERY_LINES_MAX * sizeof(*self->lines));
+    if (self->host == NULL || self->report == NULL)
+        return RG_ENOMEM;
+    self->lines = (struct rg_recovery_line *)(self->report + 1);
+    return rg_recovery_faults_create(self);
 }
 
 int rg_recovery_worker(void)
 {
-    struct member self = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    size_t bytes;
-    int status = rg_worker_open(&self.worker);
+    struct rg_recovery_member self = {0};
+    int status = prepare(&self);
 
-    if (status == RG_OK) {
-        self.job = rg_worker_job(self.worker);
-        self.scenario = rg_worker_scenario(self.worker, &bytes);
-        set_timeouts(self.scenario->stall_ms);
-        status = rg_fault_plan_create(self.scenario->plan, &self.plan, NULL);
-    }
     if (status == RG_OK)
         status = be_member(&self);
     if (status != RG_OK)
         fprintf(stderr, "rank %d: %s\n", self.job ? self.job->rank : -1,
                 rg_status_string(status));
-    leave_group(&self);
-    rg_fault_plan_destroy(self.plan);
+    rg_recovery_faults_destroy(&self);
+    free(self.report);
+    free(self.host);
     rg_worker_close(self.worker);
     return rg_exit_of_status(status);
 }

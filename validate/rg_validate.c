@@ -44,6 +44,8 @@ static const struct rg_option options_table[] = {
      "write JSON lines: a line a case, and the verdict"},
     {RG_OPTION_CHOICE, 0, "plant", AT(plant), "|none|flip|hang|stall", 0, 0,
      "FAULT", "for the plant cases: let the last rank go wrong"},
+    {RG_OPTION_TEXT, 0, "fault", AT(fault), NULL, 0, 0, "FILE|TEXT",
+     "run the recovery.plan cases, with this fault plan"},
 };
 
 static const struct rg_program program = {
@@ -57,16 +59,26 @@ static const struct rg_program program = {
         "skipped.\n",
 };
 
-/* The chosen cases, in order. */
+static int add_cases(const struct rg_suite_options *options,
+                     struct rg_case_list *list)
+{
+    if (options->fault != NULL)
+        return rg_cases_recovery(list, options);
+    if (rg_cases_results(list, options) != RG_OK ||
+        rg_cases_replay(list, options) != RG_OK ||
+        rg_cases_recovery(list, options) != RG_OK ||
+        rg_cases_plant(list, options) != RG_OK)
+        return RG_ENOMEM;
+    return RG_OK;
+}
+
+/* The chosen ones, in order. */
 static int build_list(const struct rg_suite_options *options,
                       struct rg_case_list *list)
 {
     int kept = 0;
 
-    if (rg_cases_results(list, options) != RG_OK ||
-        rg_cases_replay(list, options) != RG_OK ||
-        rg_cases_recovery(list, options) != RG_OK ||
-        rg_cases_plant(list, options) != RG_OK)
+    if (add_cases(options, list) != RG_OK)
         return RG_ENOMEM;
     for (int i = 0; i < list->n; i++) {
         if (fnmatch(options->pattern, list->cases[i].name, 0) == 0)
@@ -158,6 +170,16 @@ error:
     return code < 0 ? rg_exit_of_status(code) : code;
 }
 
+static enum rg_options_result
+look_at_plan(const struct rg_suite_options *options)
+{
+    char cause[200];
+
+    if (rg_recovery_check_plan(options->fault, cause, sizeof(cause)) == RG_OK)
+        return RG_OPTIONS_RUN;
+    return rg_options_refuse(&program, "--fault: %s", cause);
+}
+
 /* --list, and a pattern that matches nothing, need no ranks. */
 static enum rg_options_result
 look_at_list(const struct rg_suite_options *options)
@@ -185,6 +207,8 @@ int main(int argc, char **argv)
 
     if (rg_worker_present())
         return rg_recovery_worker();
+    if (result == RG_OPTIONS_RUN && options.fault != NULL)
+        result = look_at_plan(&options);
     if (result == RG_OPTIONS_RUN)
         result = look_at_list(&options);
     if (result != RG_OPTIONS_RUN)

@@ -44,6 +44,7 @@ struct rg_suite_options {
     int teams;
     const char *json;
     int plant;         /* enum rg_plant */
+    const char *fault; /* a fault plan's file, or the plan itself */
     char command[512]; /* the command line, for the header */
 };
 

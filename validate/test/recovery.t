@@ -6,24 +6,51 @@ command -v "${RG_MPIRUN:-mpirun}" >/dev/null || {
     exit 0
 }
 
-# recovers RANKS GLOB: the cases pass.
+# recovers RANKS GLOB [OPTION...]: the cases pass.
 recovers()
 {
+    ranks=$1 glob=$2
+    shift 2
     output=$(RG_RUN_TIMEOUT=200 "$RG_SOURCE_DIR/scripts/run" --survive \
-        -n "$1" validate/rg_validate --case "recovery.$2" 2>&1)
+        -n "$ranks" validate/rg_validate --case "recovery.$glob" "$@" 2>&1)
     status=$?
     [ $status -eq 0 ]
-    tap_result $? "recovery.$2 with $1 ranks"
+    tap_result $? "recovery.$glob with $ranks ranks${1:+ $*}"
     [ $status -eq 0 ] || tap_note "exit $status: $output"
+}
+
+# says CODE TEXT ARGUMENT...: the exit code, and one line with the text.
+says()
+{
+    wanted=$1 text=$2
+    shift 2
+    output=$("$RG_BUILD_DIR/validate/rg_validate" "$@" 2>&1)
+    status=$?
+    [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ] &&
+        echo "$output" | grep -q "$text"
+    tap_result $? "exit $wanted and '$text' for $*"
+    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
 }
 
 recovers 2 'kill.*.eager'
 recovers 3 'kill.*.replay'
 recovers 3 'exit.start.*'
+recovers 3 'error.start.leaf.*'
 recovers 3 'stop.start.leaf.eager'
-recovers 4 'kill.*.two.eager'
-recovers 4 'kill.quiesce.*'
-recovers 4 'kill.parked.*'
-recovers 4 'kill.apply.coordinator.*'
-recovers 3 'rejoin.ten.turns.replay'
+recovers 4 'kill.tw*.eager'
+recovers 4 'kill.[aqp]*.coordinator.*'
+recovers 3 'rejoin.turns.replay'
+recovers 3 'rejoin.dies_again.leaf.eager'
+recovers 4 'heal.half.replay'
+recovers 3 'partition.first.eager'
+recovers 3 'churn.eager'
+says 2 'line 1, column 15' --fault 'at seq 5 rank kill'
+says 2 'cannot be delayed' --fault 'at seq 5 link 0->1 delay 2ms'
+recovers 3 'plan.*' --fault 'at seq 7 phase start rank 1 kill'
+# What cannot happen must not pass: the plan asks for what never comes.
+output=$(RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 2 \
+    validate/rg_validate --fault 'at view 9 phase apply rank 1 kill' \
+    --case '*.eager' 2>&1)
+[ $? -eq 6 ] && echo "$output" | grep -q 'not injected: at view 9'
+tap_result $? "a fault that was not injected fails the case"
 tap_end

@@ -1,0 +1,247 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "validate/recovery_member.h"
+
+/* Votes and elements are counts below 2^16: sums of 64 are exact in f32. */
+enum { VOTE_MAX = 1000 };
+
+/* ---- elements ----------------------------------------------------------- */
+
+size_t rg_recovery_bytes(const struct rg_recovery_scenario *scenario)
+{
+    return (size_t)scenario->count *
+           rg_dtype_size((enum rg_dtype)scenario->dtype);
+}
+
+static uint32_t element(uint64_t salt, int slot, size_t i)
+{
+    const uint32_t mixed = ((uint32_t)salt ^ (uint32_t)i) * 2654435761u +
+                           (uint32_t)(slot + 1) * 2246822519u;
+
+    return (mixed ^ mixed >> 15) & 0xffff;
+}
+
+/* Other inputs for each seq, so that what an old one left is wrong. */
+static uint64_t salt_of(const struct rg_recovery_member *self, uint64_t seq)
+{
+    return (self->scenario->seed * 31 + seq) * UINT64_C(0x9e3779b97f4a7c15) >>
+           20;
+}
+
+static void put(const struct rg_recovery_member *self, size_t i, uint32_t value)
+{
+    const float real = (float)value;
+
+    if (self->scenario->dtype == RG_f32)
+        memcpy(self->host + i * sizeof(real), &real, sizeof(real));
+    else
+        memcpy(self->host + i * sizeof(value), &value, sizeof(value));
+}
+
+/* What no sum can be gives a value that no sum can be. */
+static uint32_t get(const struct rg_recovery_member *self, size_t i)
+{
+    uint32_t value;
+    float real;
+
+    if (self->scenario->dtype != RG_f32) {
+        memcpy(&value, self->host + i * sizeof(value), sizeof(value));
+        return value;
+    }
+    memcpy(&real, self->host + i * sizeof(real), sizeof(real));
+    if (!(real >= 0 && real < 16777216.0f) || real != (float)(uint32_t)real)
+        return UINT32_MAX;
+    return (uint32_t)real;
+}
+
+static int load(struct rg_recovery_member *self, uint64_t seq)
+{
+    const size_t count = (size_t)self->scenario->count;
+    const uint64_t salt = salt_of(self, seq);
+
+    for (size_t i = 0; i < RG_VOTE_COUNT; i++)
+        put(self, i,
+            self->votes[i] < VOTE_MAX ? (uint32_t)self->votes[i] : VOTE_MAX);
+    for (size_t i = RG_VOTE_COUNT; i < count; i++)
+        put(self, i, element(salt, self->job->rank, i));
+    return rg_memcpy(self->context, self->send, self->host,
+                     rg_recovery_bytes(self->scenario));
+}
+
+/* ---- the check ---------------------------------------------------------- */
+
+/* What is committed must be the sum over exactly its participants. */
+static int check(struct rg_recovery_member *self, uint64_t seq,
+                 struct rg_recovery_line *line)
+{
+    const size_t count = (size_t)self->scenario->count;
+    const uint64_t salt = salt_of(self, seq);
+    int status = rg_memcpy(self->context, self->host, self->recv,
+                           rg_recovery_bytes(self->scenario));
+
+    if (status != RG_OK)
+        return status;
+    line->digest = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t got = get(self, i);
+        uint32_t want = 0;
+
+        line->digest = (line->digest ^ got) * UINT64_C(0x100000001b3);
+        for (uint64_t left = line->participants; left; left &= left - 1)
+            want += element(salt, __builtin_ctzll(left), i);
+        line->wrong += i >= RG_VOTE_COUNT && got != want;
+    }
+    for (size_t i = 0; i < RG_VOTE_COUNT; i++)
+        self->counted[i] = get(self, i);
+    return RG_OK;
+}
+
+/* ---- launches ----------------------------------------------------------- */
+
+static int launch(struct rg_recovery_member *self)
+{
+    return rg_all_reduce(self->send, self->recv, (size_t)self->scenario->count,
+                         (enum rg_dtype)self->scenario->dtype, RG_sum,
+                         self->comm, self->stream);
+}
+
+int rg_recovery_capture(struct rg_recovery_member *self)
+{
+    int status;
+
+    if (!self->scenario->replay)
+        return RG_OK;
+    self->report->captures++;
+    status = rg_graph_begin(self->stream);
+    if (status == RG_OK)
+        status = launch(self);
+    if (status == RG_OK)
+        status = rg_graph_end(self->stream, &self->graph);
+    return status;
+}
+
+/* All launches of a step have the last one's inputs: only it is looked at. */
+static int launch_batch(struct rg_recovery_member *self)
+{
+    int status = RG_OK;
+
+    for (int i = 0; i < self->scenario->batch && status == RG_OK; i++)
+        status = self->scenario->replay
+                     ? rg_graph_launch(self->graph, self->stream)
+                     : launch(self);
+    return status;
+}
+
+/* ---- outcomes ----------------------------------------------------------- */
+
+static int take_outcome(struct rg_recovery_member *self, uint64_t seq,
+                        struct rg_recovery_line *line_out)
+{
+    struct rg_outcome outcome;
+    int status = rg_comm_wait(self->comm, seq, &outcome);
+
+    if (status == RG_OK)
+        *line_out = (struct rg_recovery_line){
+            .seq = seq,
+            .epoch = outcome.epoch,
+            .participants = outcome.participants[0],
+            .state = (int32_t)outcome.state,
+        };
+    return status;
+}
+
+/* A whole step is committed if all of it is, else aborted. */
+static int check_range(struct rg_recovery_member *self,
+                       const struct rg_recovery_line *lines, int n)
+{
+    enum rg_outcome_state worst = RG_OUTCOME_COMMITTED;
+    struct rg_outcome outcome;
+    int status = rg_comm_outcome_range(self->comm, lines[0].seq,
+                                       lines[n - 1].seq, &outcome);
+
+    for (int i = 0; i < n; i++)
+        if (lines[i].state == RG_OUTCOME_ABORTED)
+            worst = RG_OUTCOME_ABORTED;
+    if (status == RG_OK && outcome.state != worst)
+        self->lines[self->report->lines - 1].wrong++;
+    return status;
+}
+
+static int take_outcomes(struct rg_recovery_member *self, uint64_t first)
+{
+    const int n = self->scenario->batch;
+    struct rg_recovery_line *lines = &self->lines[self->report->lines];
+    int status = RG_OK;
+
+    for (int i = 0; i < n && status == RG_OK; i++)
+        status = take_outcome(self, first + (uint64_t)i, &lines[i]);
+    if (status != RG_OK)
+        return status;
+    self->report->lines += n;
+    status = check_range(self, lines, n);
+    self->aborted = lines[n - 1].state == RG_OUTCOME_ABORTED;
+    if (status != RG_OK || self->aborted)
+        return status;
+    return check(self, lines[n - 1].seq, &lines[n - 1]);
+}
+
+static void note_committed(struct rg_recovery_member *self)
+{
+    const struct rg_recovery_line *line = &self->lines[self->report->lines - 1];
+
+    if (line->epoch != self->epoch) {
+        self->steps_in_epoch = 0;
+        rg_worker_event(self->worker, "committed", line->seq);
+    }
+    self->steps_in_epoch++;
+    self->epoch = line->epoch;
+    if (self->first_epoch == 0)
+        self->first_epoch = line->epoch;
+    self->participants = line->participants;
+}
+
+/* ---- a step ------------------------------------------------------------- */
+
+static int expect_seq(struct rg_recovery_member *self, uint64_t expected)
+{
+    uint64_t seq;
+    int status = rg_comm_seq(self->comm, &seq);
+
+    if (status != RG_OK || seq == expected)
+        return status;
+    fprintf(stderr, "rank %d: at seq %llu instead of %llu\n", self->job->rank,
+            (unsigned long long)seq, (unsigned long long)expected);
+    return RG_EPROTO;
+}
+
+int rg_recovery_step(struct rg_recovery_member *self)
+{
+    uint64_t first, last;
+    int status = rg_comm_seq(self->comm, &first);
+
+    if (status != RG_OK)
+        return status;
+    first++;
+    last = first + (uint64_t)self->scenario->batch - 1;
+    status = load(self, last);
+    rg_recovery_at(self, RG_FAULT_IN_START, first);
+    rg_recovery_mid_begin(self, first);
+    if (status == RG_OK)
+        status = launch_batch(self);
+    if (status == RG_OK)
+        status = rg_stream_synchronize(self->stream);
+    rg_recovery_mid_end(self);
+    rg_recovery_at(self, RG_FAULT_IN_COMPLETE, first);
+    if (status == RG_OK)
+        status = expect_seq(self, last);
+    if (status == RG_OK && self->scenario->mode &&
+        rg_comm_error(self->comm) == RG_ETIMEDOUT)
+        status = rg_recovery_remove_failed(self);
+    if (status == RG_OK)
+        status = take_outcomes(self, first);
+    if (status == RG_OK && !self->aborted)
+        note_committed(self);
+    rg_recovery_at(self, RG_FAULT_IN_IDLE, first);
+    return status;
+}
