@@ -185,6 +185,11 @@ const char *recovery_figure_name(enum recovery_figure figure);
 /* Of one injection; each figure is the largest of all survivors. */
 struct recovery_figures {
     double us[RECOVERY_FIGURES]; /* NaN: not reached */
+    /*
+     * When the last survivor was through with each of the figures before
+     * TOTAL, from the fault on: unlike the figures these add up.
+     */
+    double through_us[RECOVERY_TOTAL];
     int injected;
     int agreed; /* survivors report the same, and the victim is out */
     int captures;

@@ -93,10 +93,14 @@ static void take_figures(const struct recovery_hit *hit,
                                stamp->phase_ns[RG_PHASE_OPEN],
                                stamp->good_ns};
 
-    for (int f = 0; f < RECOVERY_TOTAL; f++)
-        if (moment[f] && moment[f + 1])
-            figures->us[f] =
-                fmax(figures->us[f], us_between(moment[f], moment[f + 1]));
+    for (int f = 0; f < RECOVERY_TOTAL; f++) {
+        if (!moment[f] || !moment[f + 1])
+            continue;
+        figures->us[f] =
+            fmax(figures->us[f], us_between(moment[f], moment[f + 1]));
+        figures->through_us[f] =
+            fmax(figures->through_us[f], us_between(moment[0], moment[f + 1]));
+    }
     figures->us[RECOVERY_TOTAL] = fmax(
         figures->us[RECOVERY_TOTAL], us_between(hit->time_ns, stamp->good_ns));
 }
@@ -126,6 +130,8 @@ void recovery_figures_of(const struct recovery_log *log, int i,
 
     for (int f = 0; f < RECOVERY_FIGURES; f++)
         figures.us[f] = NAN;
+    for (int f = 0; f < RECOVERY_TOTAL; f++)
+        figures.through_us[f] = NAN;
     figures.agreed = 1;
     if (!figures.injected)
         disagree(&figures, "not injected");

@@ -244,6 +244,13 @@ static void write_injection(const struct run *run, int i)
         figures->injected, "captures", figures->captures, "wrong",
         (json_int_t)figures->wrong);
 
+    for (int f = 0; f < RECOVERY_TOTAL; f++) {
+        char key[32];
+
+        snprintf(key, sizeof key, "%s_through_us",
+                 recovery_figure_name((enum recovery_figure)f));
+        json_object_set_new(object, key, real_json(figures->through_us[f]));
+    }
     json_object_update(object, more);
     json_decref(more);
     rg_report_json(run->report, object);
@@ -451,12 +458,14 @@ static int make_figures(struct run *run)
 }
 
 /* RG_OK, or a usage error of the job that one rank tells. */
-static int check_job(const struct rg_job *job)
+static int check_job(const struct rg_job *job, const struct recovery_plan *plan)
 {
     const char *wrong = NULL;
 
     if (job->hosts > 1)
         wrong = "all ranks must share one host's clock";
+    else if (plan->fault == RECOVERY_STOP && job->size < 3)
+        wrong = "--fault stop needs 3 ranks: of 2, one is no majority";
     else if (job->size < 2 || job->size > RECOVERY_RANKS_MAX)
         wrong = "needs 2 to 64 ranks";
     if (wrong && job->rank == 0)
@@ -487,7 +496,7 @@ static int rank_main(const struct rg_job *job, void *arg)
     const struct shared *shared = arg;
     struct run run = {
         .shared = shared, .plan = &shared->options.plan, .job = job};
-    int status = check_job(job);
+    int status = check_job(job, run.plan);
     int code;
 
     if (status == RG_OK)

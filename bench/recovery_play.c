@@ -78,7 +78,16 @@ struct worker {
     const struct recovery_plan *plan;
     struct recovery_member *member;
     void *ticket; /* that this process came with */
+    /* For whoever wonders why it ended. */
+    int injection;
+    const char *step;
 };
+
+static void begin_step(struct worker *self, int injection, const char *step)
+{
+    self->injection = injection;
+    self->step = step;
+}
 
 int recovery_worker_present(void)
 {
@@ -99,7 +108,7 @@ static void set_timeouts(const struct recovery_plan *plan)
     if (plan->deadline_ms) {
         set_timeout("RG_DEADLINE_MS", plan->deadline_ms);
         set_timeout("RG_HEARTBEAT_MISS_MS", plan->deadline_ms);
-        set_timeout("RG_HEARTBEAT_MS", plan->deadline_ms / 5);
+        set_timeout("RG_HEARTBEAT_MS", plan->deadline_ms / 20);
     }
     if (plan->window_ms)
         set_timeout("RG_WINDOW_MS", plan->window_ms);
@@ -168,18 +177,24 @@ static int bring_back(struct worker *self, int victim)
 {
     const struct rg_injection fault = {
         .action = RG_FAULT_REJOIN, .entry = -1, .rank = victim};
-    int status = recovery_member_join(self->member);
+    int status;
 
+    begin_step(self, self->injection, "all have gone on");
+    status = recovery_member_join(self->member);
     if (status == RG_OK && self->plan->fault == RECOVERY_KILL &&
         self->job->rank == (victim == 0))
         status = rg_worker_inject(self->wire, &fault);
-    return status == RG_OK ? recovery_member_complete(self->member) : status;
+    if (status != RG_OK)
+        return status;
+    begin_step(self, self->injection, "the victim is let in");
+    return recovery_member_complete(self->member);
 }
 
 /* One that was stopped finds itself out of the group. */
 static int come_back(struct worker *self, struct recovery_turn *turn)
 {
     *turn = (struct recovery_turn){-1, -1};
+    begin_step(self, self->injection, "it is let in again");
     return recovery_member_rejoin(self->member);
 }
 
@@ -189,6 +204,7 @@ static int take_turn(struct worker *self, struct recovery_turn *turn)
     struct recovery_stamp stamp;
     int status = RG_OK;
 
+    begin_step(self, turn->injection, "the group goes on");
     if (victim == self->job->rank)
         status = inject(self, turn->injection);
     if (status == RG_OK)
@@ -216,15 +232,17 @@ static int take_turns(struct worker *self)
     status = recovery_member_meet(self->member, &turn);
     while (status == RG_OK && turn.injection < self->plan->injections) {
         status = take_turn(self, &turn);
-        if (status == RG_OK)
-            status = recovery_member_meet(self->member, &turn);
+        if (status != RG_OK)
+            break;
+        begin_step(self, self->injection, "all meet");
+        status = recovery_member_meet(self->member, &turn);
     }
     return status == RG_OK ? recovery_member_check(self->member) : status;
 }
 
 int recovery_worker_main(void)
 {
-    struct worker self = {0};
+    struct worker self = {.step = "all have begun"};
     size_t bytes;
     int status = rg_worker_open(&self.wire);
 
@@ -237,7 +255,8 @@ int recovery_worker_main(void)
     if (status == RG_OK)
         status = take_turns(&self);
     if (status != RG_OK)
-        fprintf(stderr, "rank %d: %s\n", self.job ? self.job->rank : -1,
+        fprintf(stderr, "rank %d: injection %d, until %s: %s\n",
+                self.job ? self.job->rank : -1, self.injection + 1, self.step,
                 rg_status_string(status));
     recovery_member_destroy(self.member);
     free(self.ticket);
