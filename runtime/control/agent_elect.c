@@ -103,11 +103,9 @@ static int keep_fact(struct rg_agent *agent, int rank, uint32_t process,
 
 /* ---- elections ---------------------------------------------------------- */
 
-static uint64_t ticks(const struct rg_agent *agent, uint64_t ms)
+static int64_t ticks(const struct rg_agent *agent, uint64_t ms)
 {
-    uint64_t count = ms / agent->config.heartbeat_ms;
-
-    return count ? count : 1;
+    return (int64_t)rg_machine_ticks(ms, agent->config.heartbeat_ms);
 }
 
 void rg_agent_heard(struct rg_agent_group *group, struct rg_effects *effects)
@@ -122,11 +120,9 @@ void rg_agent_heard(struct rg_agent_group *group, struct rg_effects *effects)
 static void grace(const struct rg_agent *agent, struct rg_agent_group *group,
                   struct rg_effects *effects)
 {
-    uint64_t miss = ticks(agent, agent->config.miss_ms);
-    uint64_t window = ticks(agent, agent->config.window_ms);
-
     rg_agent_heard(group, effects);
-    group->silent = miss > window ? miss - window : 0;
+    group->silent = ticks(agent, agent->config.miss_ms) -
+                    ticks(agent, agent->config.window_ms);
 }
 
 void rg_agent_stand(struct rg_agent *agent, struct rg_agent_group *group,
@@ -202,7 +198,7 @@ static void take_turn(struct rg_agent *agent, struct rg_agent_group *group,
 static void lose(struct rg_agent *agent, struct rg_agent_group *group,
                  struct rg_effects *effects)
 {
-    uint64_t miss = ticks(agent, agent->config.miss_ms);
+    int64_t miss = ticks(agent, agent->config.miss_ms);
 
     if (!group->active || group->phase == RG_AGENT_OUT || group->standing)
         return;
@@ -341,15 +337,16 @@ static void send_heartbeat(struct rg_agent_group *group,
 void rg_agent_tick(struct rg_agent *agent, struct rg_agent_group *group,
                    struct rg_effects *effects)
 {
-    uint64_t miss = ticks(agent, agent->config.miss_ms);
-    uint64_t limit = miss + 2 * ticks(agent, agent->config.window_ms) +
-                     ticks(agent, agent->config.isolate_ms);
+    const struct rg_agent_config *config = &agent->config;
+    int64_t miss = ticks(agent, config->miss_ms);
+    int64_t limit = ticks(agent, config->miss_ms + 2 * config->window_ms +
+                                     config->isolate_ms);
 
     if (group->phase == RG_AGENT_OUT)
         return;
     group->silent++;
     group->unsettled++;
-    if (group->active && group->unsettled > limit) {
+    if (group->active && group->unsettled >= limit) {
         rg_effects_log(effects, RG_LOG_ERROR,
                        "group %u: no majority in reach, isolated", group->id);
         rg_agent_put_out(agent, group, RG_MSG_EXCLUDED, RG_EISOLATED, effects);

@@ -62,10 +62,11 @@ struct rg_agent_group {
     /* The NOTICE of each kind delivered last. */
     struct rg_message *notices[RG_NOTICE_COUNT];
 
-    uint64_t silent;    /* ticks since the coordinator was heard */
-    uint64_t unsettled; /* ticks since the coordinator said all was well */
-    int standing;       /* its turn in the election is set */
-    int seek;           /* the rank to be asked next for a coordinator */
+    int64_t silent;    /* ticks since the coordinator was heard; less than
+                          nothing while a claimant has time to begin */
+    int64_t unsettled; /* ticks since the coordinator said all was well */
+    int standing;      /* its turn in the election is set */
+    int seek;          /* the rank to be asked next for a coordinator */
 };
 
 /* The last epoch that was in force here of a group that has been left. */

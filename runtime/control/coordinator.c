@@ -226,13 +226,13 @@ static void ask_excluded(const struct rg_led *led, struct rg_effects *effects)
 static void count_silence(const struct rg_coordinator *coordinator,
                           struct rg_led *led)
 {
-    uint64_t limit =
-        coordinator->config.miss_ms / coordinator->config.heartbeat_ms;
+    uint64_t limit = rg_machine_ticks(coordinator->config.miss_ms,
+                                      coordinator->config.heartbeat_ms);
 
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int slot = led->view->order[rank];
 
-        if (++led->slots[slot].silent > limit && rg_led_is_present(led, slot))
+        if (++led->slots[slot].silent >= limit && rg_led_is_present(led, slot))
             led->is_disturbed = 1;
     }
 }

@@ -527,8 +527,8 @@ static void send_notice(const struct rg_led *led, enum rg_notice kind,
 void rg_led_notify(const struct rg_coordinator *coordinator,
                    const struct rg_led *led, struct rg_effects *effects)
 {
-    uint64_t limit =
-        coordinator->config.miss_ms / coordinator->config.heartbeat_ms;
+    uint64_t limit = rg_machine_ticks(coordinator->config.miss_ms,
+                                      coordinator->config.heartbeat_ms);
     struct rg_bitset slots;
 
     if (rg_bitset_init(&slots, led->view->capacity)) {
@@ -543,7 +543,8 @@ void rg_led_notify(const struct rg_coordinator *coordinator,
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int slot = led->view->order[rank];
 
-        if (rg_bitset_test(&led->gone, slot) || led->slots[slot].silent > limit)
+        if (rg_bitset_test(&led->gone, slot) ||
+            led->slots[slot].silent >= limit)
             rg_bitset_set(&slots, slot);
     }
     for (size_t i = 0; i < led->nfaults; i++)

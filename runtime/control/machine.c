@@ -100,3 +100,8 @@ void rg_effects_log(struct rg_effects *effects, int level, const char *format,
     effect->level = level;
     effect->text = text;
 }
+
+uint64_t rg_machine_ticks(uint64_t ms, uint64_t heartbeat_ms)
+{
+    return (ms + heartbeat_ms - 1) / heartbeat_ms + 1;
+}

@@ -77,6 +77,12 @@ void rg_effects_clear(struct rg_effects *effects);
 /* Frees all; accepts a zeroed list. */
 void rg_effects_fini(struct rg_effects *effects);
 
+/*
+ * The ticks that must be counted before `ms` have surely passed since
+ * something that happened between two of them: the first one follows at once.
+ */
+uint64_t rg_machine_ticks(uint64_t ms, uint64_t heartbeat_ms);
+
 /* For machines. Messages: take a reference of their own; null is RG_ENOMEM. */
 void rg_effects_send(struct rg_effects *effects, int peer,
                      struct rg_message *message);

@@ -27,6 +27,7 @@ enum fault {
     FAULT_RETIRE,
     FAULT_LEAVE,
     FAULT_KINDS,
+    FAULT_SPLIT,
     FAULT_MEND, /* partitions and cuts */
     FAULT_HEAL
 };
@@ -86,13 +87,30 @@ static void draw_hosts(struct sim_world *world)
         sizes[sim_random_below(&world->random, sizeof(sizes) / sizeof(*sizes))];
 }
 
-/* Few kills on a sound network: no excuse not to live on. */
+static void draw_time(struct sim_world *world)
+{
+    static const uint64_t misses_ms[] = {SIM_HEARTBEAT_MS + 1, 500,
+                                         SIM_MISS_MS};
+
+    world->miss_ms = misses_ms[sim_random_below(
+        &world->random, sizeof(misses_ms) / sizeof(*misses_ms))];
+    world->late_us = sim_random_below(&world->random, 5 * SIM_MS);
+}
+
+/*
+ * Few kills on a sound network, or a lasting cut right through it: no excuse
+ * not to live on.
+ */
 static void draw_mild(struct sim_world *world)
 {
     int kills = world->options.ranks / 4;
 
     world->is_mild = 1;
     world->ranks_per_host = world->options.ranks; /* a witness for each */
+    if (sim_random_hits(&world->random, 5000)) {
+        put(world, BEGIN_US + later(world, 0, 1000), FAULT_SPLIT);
+        return;
+    }
     if (kills > 3)
         kills = 3;
     for (int i = 0; i < kills; i++)
@@ -114,6 +132,7 @@ static void draw_wild(struct sim_world *world)
 void sim_faults_draw(struct sim_world *world)
 {
     draw_hosts(world);
+    draw_time(world);
     if (sim_random_hits(&world->random, 2000)) {
         world->network.delay_us = 100;
         world->network.slow_us = SIM_MS;
@@ -171,6 +190,36 @@ static void partition(struct sim_world *world, int both_ways)
     put(world, world->now_us + later(world, 200, 5000), FAULT_MEND);
 }
 
+/*
+ * Slot 0 with no more others than it needs to go on, half of all where their
+ * number is even, until all heals.
+ */
+static void split(struct sim_world *world)
+{
+    int leader = sim_world_leader(world);
+    int ranks = world->options.ranks;
+    int missing = (ranks + 1) / 2 - 1;
+    const struct rg_view *view;
+
+    if (leader < 0)
+        return;
+    view = rg_coordinator_view(world->processes[leader].coordinator, SIM_GROUP);
+    if (view->nactive != ranks)
+        return;
+    for (int rank = 0; rank < ranks; rank++) {
+        uint64_t left = (uint64_t)(ranks - rank);
+        int joins = rank == 0 ||
+                    sim_random_below(&world->random, left) < (uint64_t)missing;
+
+        missing -= rank && joins;
+        world->processes[rank].side = joins;
+    }
+    world->network.is_cut[0][1] = 1;
+    world->network.is_cut[1][0] = 1;
+    world->is_split = 1;
+    sim_world_tell(world, "split: half of the ranks are by themselves");
+}
+
 static void drop(struct sim_world *world)
 {
     struct sim_network *network = &world->network;
@@ -197,6 +246,9 @@ static void ask_all(struct sim_world *world, enum sim_step step)
 
 static void mend(struct sim_world *world)
 {
+    if (world->is_split)
+        sim_oracle_split(world);
+    world->is_split = 0;
     world->network.is_cut[0][1] = 0;
     world->network.is_cut[1][0] = 0;
     sim_world_tell(world, "partitions are mended");
@@ -264,6 +316,9 @@ void sim_faults_strike(struct sim_world *world, uint32_t what)
         break;
     case FAULT_LEAVE:
         sim_world_step_later(world, any_rank(world), 0, SIM_STEP_LEAVE);
+        break;
+    case FAULT_SPLIT:
+        split(world);
         break;
     case FAULT_MEND:
         mend(world);

@@ -136,6 +136,22 @@ static void check_workspace(struct sim_world *world, const struct rg_view *view)
     }
 }
 
+/* Nothing but a death, or a cut, may take the office from anyone. */
+static void check_leader(struct sim_world *world, const struct rg_view *before,
+                         const struct rg_view *view)
+{
+    int leader = before->coordinator;
+
+    if (!world->is_mild || leader == view->coordinator ||
+        world->processes[leader].is_dead ||
+        (world->processes[leader].side !=
+         world->processes[view->coordinator].side))
+        return;
+    sim_oracle_break(world, "epoch %llu: rank %d replaces rank %d, which lives",
+                     (unsigned long long)view->epoch, view->coordinator,
+                     leader);
+}
+
 static void count_view(struct sim_world *world, const struct rg_view *view)
 {
     const struct sim_version *before =
@@ -144,6 +160,8 @@ static void count_view(struct sim_world *world, const struct rg_view *view)
             : NULL;
 
     world->counts.views++;
+    if (before)
+        check_leader(world, before->view, view);
     if (before && before->view->coordinator != view->coordinator)
         world->counts.elected++;
     sim_world_tell(world,
@@ -326,6 +344,23 @@ static int count_steady(const struct sim_world *world, uint64_t epoch)
             count++;
     }
     return count;
+}
+
+void sim_oracle_split(struct sim_world *world)
+{
+    int side = 0;
+
+    for (int rank = 0; rank < world->options.ranks; rank++)
+        side += world->processes[rank].side;
+    for (int rank = 0; rank < world->options.ranks; rank++) {
+        const struct sim_program *program = &world->processes[rank].program;
+
+        if (world->processes[rank].side &&
+            (program->state != SIM_ACTIVE ||
+             program->version->view->nactive != side))
+            sim_oracle_break(world, "rank %d is not in a group with its half",
+                             rank);
+    }
 }
 
 const char *sim_oracle_unrest(const struct sim_world *world)

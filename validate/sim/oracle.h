@@ -10,6 +10,8 @@
  *  - the commit floor exceeds no member's completion;
  *  - nobody enters a view that does not name its incarnation as active;
  *  - a workspace in force can be written to by nobody outside the view.
+ *  - on a sound network a coordinator that lives is not replaced;
+ *  - those who may decide go on without the others while they are cut off.
  *
  * A view that only dead processes have entered binds nobody.
  */
@@ -55,6 +57,8 @@ void sim_oracle_complete(struct sim_world *world, int rank, uint64_t seq);
 int sim_oracle_is_complete(const struct sim_version *version, uint64_t seq);
 /* The process believes that all have completed up to the floor. */
 void sim_oracle_floor(struct sim_world *world, int rank, uint64_t floor);
+/* The group has been split for long: side 1 must be a group of its own. */
+void sim_oracle_split(struct sim_world *world);
 /* Why the job is not at rest; null: it is. */
 const char *sim_oracle_unrest(const struct sim_world *world);
 /* All is over: what must be true of a job at rest. */

@@ -94,19 +94,24 @@ static void send_message(struct sim_world *world, int from, int to,
 
 /* ---- the machines ------------------------------------------------------- */
 
+static uint64_t late_by(struct sim_world *world)
+{
+    return sim_random_below(&world->random, world->late_us + 1);
+}
+
 static void set_timer(struct sim_world *world, int rank,
                       enum sim_machine machine, const struct rg_effect *effect)
 {
     struct sim_process *process = &world->processes[rank];
     uint32_t kind = (uint32_t)effect->timer.kind;
-    const struct sim_event event = {.at_us = world->now_us +
-                                             effect->delay_ms * SIM_MS,
-                                    .kind = SIM_TIMER,
-                                    .rank = rank,
-                                    .from = (int)machine,
-                                    .life = process->life,
-                                    .what = kind,
-                                    .serial = ++process->timers[machine][kind]};
+    const struct sim_event event = {
+        .at_us = world->now_us + effect->delay_ms * SIM_MS + late_by(world),
+        .kind = SIM_TIMER,
+        .rank = rank,
+        .from = (int)machine,
+        .life = process->life,
+        .what = kind,
+        .serial = ++process->timers[machine][kind]};
 
     if (effect->delay_ms)
         sim_queue_push(&world->queue, &event);
@@ -224,7 +229,7 @@ static void start_process(struct sim_world *world, int rank)
                                           .process = ++process->life,
                                           .form_ms = SIM_FORM_MS,
                                           .heartbeat_ms = SIM_HEARTBEAT_MS,
-                                          .miss_ms = SIM_MISS_MS,
+                                          .miss_ms = world->miss_ms,
                                           .window_ms = SIM_WINDOW_MS,
                                           .isolate_ms = SIM_ISOLATE_MS};
     const struct rg_coordinator_config coordinator = {
@@ -233,7 +238,7 @@ static void start_process(struct sim_world *world, int rank)
         .workspaces = SIM_WORKSPACES,
         .routes = 2,
         .heartbeat_ms = SIM_HEARTBEAT_MS,
-        .miss_ms = SIM_MISS_MS,
+        .miss_ms = world->miss_ms,
         .window_ms = SIM_WINDOW_MS,
         .plan_ms = SIM_PLAN_MS};
 
@@ -446,9 +451,9 @@ static void start(struct sim_world *world)
     world->plants = calloc((size_t)ranks, sizeof(*world->plants));
     if (!world->processes || !world->plants)
         abort();
+    sim_faults_draw(world);
     for (int rank = 0; rank < ranks; rank++)
         start_process(world, rank);
-    sim_faults_draw(world);
     for (int rank = 0; rank < ranks; rank++)
         sim_program_start(world, rank, 0);
 }

@@ -27,7 +27,7 @@ enum {
     SIM_WORKSPACES = 3,
     /* The settings of a run, in ms: short, since time is what runs cost. */
     SIM_HEARTBEAT_MS = 200,
-    SIM_MISS_MS = 1000,
+    SIM_MISS_MS = 1000, /* the most; see miss_ms */
     SIM_WINDOW_MS = 400,
     SIM_ISOLATE_MS = 3000,
     SIM_FORM_MS = 6000,
@@ -99,6 +99,9 @@ struct sim_world {
     uint64_t quiet_us; /* no fault strikes after it */
     int ranks_per_host;
     int is_mild;       /* so little goes wrong that most must live on */
+    int is_split;      /* side 1 must live on by itself until it is mended */
+    uint64_t miss_ms;  /* silence after which somebody is missed */
+    uint64_t late_us;  /* by which timers may be late */
     int recovery_kill; /* steps of changes until one kills; -1: none does */
     int retiree;       /* the slot whose planned leave is asked for */
     struct sim_plant_state *plants; /* [ranks], owned */
