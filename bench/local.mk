@@ -7,8 +7,15 @@ dist_man1_MANS += bench/all_reduce_perf.1
 bin_PROGRAMS += bench/recovery_perf
 bench_recovery_perf_SOURCES = bench/recovery.h \
 	bench/recovery_figures.c bench/recovery_member.c \
-	bench/recovery_perf.c bench/recovery_play.c
+	bench/recovery_perf.c bench/recovery_play.c bench/recovery_turn.c
 bench_recovery_perf_LDADD = $(RG_PROGRAM_LDADD)
+dist_man1_MANS += bench/recovery_perf.1
+rg_unit_tests += bench/test/test_recovery
+bench_test_test_recovery_SOURCES = bench/test/test_recovery.c \
+	bench/recovery_figures.c bench/recovery_turn.c
+bench_test_test_recovery_LDADD = $(CMOCKA_LIBS) -lm
+TESTS += bench/test/recovery.t
+EXTRA_DIST += bench/test/recovery.t
 
 TESTS += bench/test/perf.t
 EXTRA_DIST += bench/test/perf.t

@@ -125,7 +125,7 @@ static const char *parse_gate(const char *text, struct gates *gates)
         bound = &gates->ratio;
         *bound = strtod(text + 6, &end);
     }
-    if (!bound || !(*bound > 0) || (*end && *end != ','))
+    if (!bound || !(*bound > 0) || (*end && (*end != ',' || !end[1])))
         return NULL;
     return *end ? end + 1 : end;
 }

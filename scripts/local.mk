@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	scripts/install-deps \
 	scripts/layers.txt \
 	scripts/plot-perf \
+	scripts/plot-recovery \
 	scripts/plant-check \
 	scripts/quickstart \
 	scripts/run \
@@ -16,6 +17,7 @@ EXTRA_DIST += \
 	scripts/test/lists.t \
 	scripts/test/no-cmocka.t \
 	scripts/test/plot.t \
+	scripts/test/plot-recovery.t \
 	scripts/test/run.t \
 	scripts/test/tap.sh
 
@@ -24,4 +26,5 @@ TESTS += \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
 	scripts/test/plot.t \
+	scripts/test/plot-recovery.t \
 	scripts/test/run.t
