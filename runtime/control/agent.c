@@ -275,9 +275,25 @@ static void ask_leave(struct rg_agent *agent, struct rg_agent_group *group,
     group_remove(agent, group);
 }
 
+/* The open gather is not waited for any more; the coordinator tells all. */
+static void give_gather_up(struct rg_agent_group *group,
+                           struct rg_message *request,
+                           struct rg_effects *effects)
+{
+    if (!group->gather.request)
+        return; /* its answer was faster */
+    rg_agent_forget(&group->gather);
+    group->gather.request = rg_message_ref(request);
+    forward(group, request, group->gather.call, effects);
+}
+
 static void ask_gather(struct rg_agent_group *group, struct rg_message *request,
                        struct rg_effects *effects)
 {
+    if (request->status) {
+        give_gather_up(group, request, effects);
+        return;
+    }
     group->gather.call++;
     if (!group->active || group->phase == RG_AGENT_OUT) {
         rg_agent_deliver_status(group, RG_MSG_GATHERED, group->gather.call,

@@ -52,6 +52,7 @@ void rg_led_forget_gathers(struct rg_led *led)
     }
     rg_message_unref(led->gathered);
     led->gathered = NULL;
+    led->gathered_call = 0;
 }
 
 /* Answers every member that has contributed, then forgets the call. */
@@ -77,6 +78,7 @@ static void finish(struct rg_led *led, struct rg_led_gather *gather, int status,
                 effects, view->members[view->order[rank]].world_rank, message);
     rg_message_unref(led->gathered);
     led->gathered = message;
+    led->gathered_call = gather->call;
     while (*link != gather)
         link = &(*link)->next;
     *link = gather->next;
@@ -137,12 +139,36 @@ static void contribute(struct rg_led *led, struct rg_led_gather *gather,
         finish(led, gather, gather->status, effects);
 }
 
+/* Whoever makes this call will not add to one before. */
+static void end_passed_over(struct rg_led *led, int rank, uint64_t call,
+                            struct rg_effects *effects)
+{
+    struct rg_led_gather *next;
+
+    for (struct rg_led_gather *gather = led->gathers; gather; gather = next) {
+        next = gather->next;
+        if (gather->call < call && !gather->got[rank])
+            finish(led, gather, RG_ETIMEDOUT, effects);
+    }
+}
+
 static int someone_is_missing(const struct rg_led *led)
 {
     for (int rank = 0; rank < led->view->nactive; rank++)
         if (!rg_led_is_present(led, led->view->order[rank]))
             return 1;
     return 0;
+}
+
+/* A call that is over: its answer was lost, or others have given it up. */
+static void answer_late(const struct rg_led *led, int slot,
+                        const struct rg_message *message,
+                        struct rg_effects *effects)
+{
+    if (led->gathered && led->gathered->call == message->call)
+        rg_led_send(led, slot, led->gathered, effects);
+    else
+        refuse(led, slot, message, RG_ETIMEDOUT, effects);
 }
 
 void rg_led_on_gather(struct rg_coordinator *coordinator, struct rg_led *led,
@@ -156,8 +182,9 @@ void rg_led_on_gather(struct rg_coordinator *coordinator, struct rg_led *led,
         refuse(led, slot, message, RG_EABORTED, effects);
         return;
     }
-    if (led->gathered && led->gathered->call == message->call) {
-        rg_led_send(led, slot, led->gathered, effects); /* it was lost */
+    end_passed_over(led, rank, message->call, effects);
+    if (message->call <= led->gathered_call) {
+        answer_late(led, slot, message, effects);
         return;
     }
     if (someone_is_missing(led)) {
@@ -165,10 +192,14 @@ void rg_led_on_gather(struct rg_coordinator *coordinator, struct rg_led *led,
         return;
     }
     gather = gather_open(led, message);
-    if (!gather)
+    if (!gather) {
         effects->rc = RG_ENOMEM;
-    else if (gather->got[rank])
+    } else if (message->status) {
+        gather->got[rank] = 1;
+        finish(led, gather, message->status, effects);
+    } else if (gather->got[rank]) {
         coordinator->dropped++;
-    else
+    } else {
         contribute(led, gather, rank, message, effects);
+    }
 }

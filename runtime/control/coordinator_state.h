@@ -90,6 +90,7 @@ struct rg_led {
     struct rg_led_plan plan;
     struct rg_led_gather *gathers;
     struct rg_message *gathered; /* the last answer, for whom it missed */
+    uint64_t gathered_call;      /* that it was for; 0: none in this epoch */
     int is_starved;              /* no clean workspace */
 
     enum rg_reason reason;    /* of the claim */

@@ -218,21 +218,36 @@ int rg_driver_deliver(struct rg_driver *driver,
 
 /* ---- asking and waiting -------------------------------------------------- */
 
-static uint64_t deadline_after(int timeout_ms)
+static uint64_t patience_ns(uint64_t timeout_ms)
 {
-    return rg_clock_ns() +
-           (timeout_ms > 0 ? (uint64_t)timeout_ms : 0) * (uint64_t)NS_PER_MS;
+    return timeout_ms * NS_PER_MS;
 }
 
-/* Under the lock. RG_OK: something has changed; RG_ETIMEDOUT. */
-static int wait_changed(struct rg_driver *driver, uint64_t deadline_ns)
+static uint64_t patience_of(int timeout_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
-                             .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+    return patience_ns(timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
+}
 
-    if (rg_clock_ns() >= deadline_ns)
+/*
+ * Under the lock: waits for a change, but not for long, and takes the time from
+ * the caller's patience. A process that was stopped has not waited meanwhile:
+ * one wait counts as a gap at most. RG_OK; RG_ETIMEDOUT: no patience is left.
+ */
+static int wait_changed(struct rg_driver *driver, uint64_t *left_ns)
+{
+    const uint64_t gap_ns = RG_GAP_MS * (uint64_t)NS_PER_MS;
+    uint64_t most_ns = *left_ns < gap_ns ? *left_ns : gap_ns;
+    uint64_t begin_ns = rg_clock_ns();
+    uint64_t until_ns = begin_ns + most_ns;
+    uint64_t spent_ns;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                             .tv_nsec = (long)(until_ns % NS_PER_S)};
+
+    if (!*left_ns)
         return RG_ETIMEDOUT;
     pthread_cond_timedwait(&driver->changed, &driver->lock, &until);
+    spent_ns = rg_clock_ns() - begin_ns;
+    *left_ns -= spent_ns < most_ns ? spent_ns : most_ns;
     return RG_OK;
 }
 
@@ -340,7 +355,7 @@ int rg_driver_leave(struct rg_driver *driver, uint32_t group)
 int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
                    struct rg_group_event *event_out)
 {
-    uint64_t deadline = deadline_after(timeout_ms);
+    uint64_t left_ns = patience_of(timeout_ms);
     struct rg_boxed *boxed = NULL;
     struct rg_box *box;
     int rc = RG_OK;
@@ -348,7 +363,7 @@ int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
     pthread_mutex_lock(&driver->lock);
     while ((box = rg_driver_box(driver, group)) && !box->first && !rc) {
         rc = driver->failed;
-        if (!rc && wait_changed(driver, deadline))
+        if (!rc && wait_changed(driver, &left_ns))
             rc = RG_EPENDING;
     }
     if (!box) {
@@ -493,7 +508,7 @@ static int committed_status(const struct rg_driver *driver, uint32_t group,
 int rg_driver_wait_committed(struct rg_driver *driver, uint32_t group,
                              uint64_t seq, int timeout_ms)
 {
-    uint64_t deadline = deadline_after(timeout_ms);
+    uint64_t left_ns = patience_of(timeout_ms);
     const struct rg_view *view;
     uint64_t epoch;
     int rc;
@@ -504,7 +519,7 @@ int rg_driver_wait_committed(struct rg_driver *driver, uint32_t group,
     while ((rc = committed_status(driver, group, epoch, seq)) == RG_EPENDING) {
         rc = driver->failed;
         if (!rc)
-            rc = wait_changed(driver, deadline);
+            rc = wait_changed(driver, &left_ns);
         if (rc)
             break;
     }
@@ -534,10 +549,13 @@ int rg_driver_describe(struct rg_driver *driver, uint32_t group, char *text,
 
 /* ---- gather -------------------------------------------------------------- */
 
-/* Under the lock: waits until the group's gather is done or nobody's. */
-static int gather_wait(struct rg_driver *driver, uint32_t group, int timeout_ms)
+/*
+ * Under the lock: waits until the group's gather is done. RG_ECLOSED: the group
+ * has been left meanwhile.
+ */
+static int gather_done(struct rg_driver *driver, uint32_t group,
+                       uint64_t left_ns)
 {
-    uint64_t deadline = deadline_after(timeout_ms);
     struct rg_box *box;
     int rc = RG_OK;
 
@@ -545,13 +563,36 @@ static int gather_wait(struct rg_driver *driver, uint32_t group, int timeout_ms)
            box->gather.state != RG_GATHER_DONE && !rc) {
         rc = driver->failed;
         if (!rc)
-            rc = wait_changed(driver, deadline);
+            rc = wait_changed(driver, &left_ns);
     }
     if (!box)
         return RG_ECLOSED;
-    if (box->gather.state == RG_GATHER_DONE)
-        rc = box->gather.status;
-    box->gather.state = RG_GATHER_IDLE;
+    return box->gather.state == RG_GATHER_DONE ? box->gather.status : rc;
+}
+
+/*
+ * The same for as long as the caller is patient. Then the call is given up for
+ * all members alike, by the coordinator's word: who went on by itself would
+ * take part in another call than they.
+ */
+static int gather_wait(struct rg_driver *driver, uint32_t group, int timeout_ms)
+{
+    int rc = gather_done(driver, group, patience_of(timeout_ms));
+    struct rg_box *box = rg_driver_box(driver, group);
+    struct rg_message *message;
+
+    if (box && rc == RG_ETIMEDOUT && box->gather.state != RG_GATHER_DONE) {
+        message = rg_message_create(RG_MSG_GATHER, group);
+        if (message)
+            message->status = RG_ETIMEDOUT;
+        rc = ask(driver, message);
+        if (!rc)
+            rc = gather_done(driver, group,
+                             patience_ns(driver->settings.window_ms));
+        box = rg_driver_box(driver, group);
+    }
+    if (box)
+        box->gather.state = RG_GATHER_IDLE;
     return rc;
 }
 
@@ -627,7 +668,7 @@ int rg_driver_offer_fd(struct rg_driver *driver, int fd)
 int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
                        int *fd_out)
 {
-    uint64_t deadline = deadline_after(timeout_ms);
+    uint64_t left_ns = patience_of(timeout_ms);
     const struct rg_peer *peer;
     int fd = -1;
     int rc = RG_OK;
@@ -643,7 +684,7 @@ int rg_driver_fetch_fd(struct rg_driver *driver, int world_rank, int timeout_ms,
         if (!rc && world_rank != driver->rank && !peer->lifeline)
             rc = RG_ECLOSED;
         if (!rc)
-            rc = wait_changed(driver, deadline);
+            rc = wait_changed(driver, &left_ns);
     }
     if (peer->offered_fd >= 0) {
         fd = fcntl(peer->offered_fd, F_DUPFD_CLOEXEC, 0);
@@ -778,19 +819,6 @@ static int connect_living(struct rg_driver *driver)
     return RG_OK;
 }
 
-static int enter_job(struct rg_driver *driver,
-                     const struct rg_driver_config *config,
-                     uint64_t deadline_ns)
-{
-    int rc = config->ticket ? rg_bootstrap_enter(config, &driver->boot)
-                            : rg_bootstrap_run(config, &driver->boot);
-
-    if (rc)
-        return rc;
-    return config->ticket ? connect_living(driver)
-                          : connect_all(driver, deadline_ns);
-}
-
 int rg_driver_ticket(struct rg_driver *driver, unsigned char **ticket_out,
                      size_t *bytes_out)
 {
@@ -827,15 +855,16 @@ static int start_thread(struct rg_driver *driver)
     return RG_OK;
 }
 
-static int wait_linked(struct rg_driver *driver, uint64_t deadline_ns)
+static int wait_linked(struct rg_driver *driver)
 {
+    uint64_t left_ns = patience_ns(driver->settings.bootstrap_ms);
     int rc = RG_OK;
 
     pthread_mutex_lock(&driver->lock);
     while (driver->missing_links && !rc) {
         rc = driver->failed;
         if (!rc)
-            rc = wait_changed(driver, deadline_ns);
+            rc = wait_changed(driver, &left_ns);
     }
     if (rc == RG_ETIMEDOUT)
         rg_log(RG_LOG_ERROR, driver->rank,
@@ -884,11 +913,57 @@ static int start_pulse(struct rg_driver *driver)
     return RG_OK;
 }
 
+/* All that takes nobody else. */
+static int prepare(struct rg_driver *driver)
+{
+    int rc = load_fence(driver);
+
+    if (!rc)
+        rc = create_waiting(driver);
+    if (!rc)
+        rc = create_peers(driver);
+    if (!rc)
+        rc = create_machines(driver);
+    return rc ? rc : start_pulse(driver);
+}
+
+/*
+ * With all others of the job. After each step they agree on how it went, so
+ * that none waits for one that has failed.
+ */
+static int begin_job(struct rg_driver *driver,
+                     const struct rg_driver_config *config)
+{
+    const uint64_t deadline_ns =
+        rg_clock_ns() + patience_ns(driver->settings.bootstrap_ms);
+    int rc = rg_bootstrap_run(config, prepare(driver), &driver->boot);
+
+    if (rc)
+        return rc;
+    rc = connect_all(driver, deadline_ns);
+    if (!rc)
+        rc = start_thread(driver);
+    rc = rg_bootstrap_agree(config, rc);
+    return rc ? rc : rg_bootstrap_agree(config, wait_linked(driver));
+}
+
+/* Alone, into a job that runs. */
+static int enter_job(struct rg_driver *driver,
+                     const struct rg_driver_config *config)
+{
+    int rc = prepare(driver);
+
+    if (!rc)
+        rc = rg_bootstrap_enter(config, &driver->boot);
+    if (!rc)
+        rc = connect_living(driver);
+    return rc ? rc : start_thread(driver);
+}
+
 int rg_driver_create(const struct rg_driver_config *config,
                      struct rg_driver **driver_out)
 {
     struct rg_driver *driver = calloc(1, sizeof(*driver));
-    uint64_t deadline;
     int rc = RG_ENOMEM;
 
     if (!driver)
@@ -899,18 +974,13 @@ int rg_driver_create(const struct rg_driver_config *config,
     driver->settings = *config->settings;
     driver->boot.tcp_fd = driver->boot.unix_fd = -1;
     driver->epoll_fd = driver->wake_fd = -1;
-    deadline = rg_clock_ns() + driver->settings.bootstrap_ms * NS_PER_MS;
-    if ((rc = load_fence(driver)) || (rc = create_waiting(driver)) ||
-        (rc = create_peers(driver)) || (rc = create_machines(driver)) ||
-        (rc = start_pulse(driver)) ||
-        (rc = enter_job(driver, config, deadline)) ||
-        (rc = start_thread(driver)) || (rc = wait_linked(driver, deadline)))
-        goto error;
+    rc = config->ticket ? enter_job(driver, config) : begin_job(driver, config);
+    if (rc) {
+        rg_driver_destroy(driver);
+        return rc;
+    }
     *driver_out = driver;
     return RG_OK;
-error:
-    rg_driver_destroy(driver);
-    return rc;
 }
 
 static void stop_thread(struct rg_driver *driver)

@@ -62,8 +62,11 @@ static int exchange(const struct rg_driver_config *config,
     unsigned char block[BLOCK_BYTES] = {0};
     unsigned char *blocks = calloc((size_t)size, BLOCK_BYTES);
     struct rg_message **messages = calloc((size_t)size, sizeof(*messages));
-    int rc = blocks && messages ? block_encode(own, block) : RG_ENOMEM;
+    int rc = blocks && messages ? RG_OK : RG_ENOMEM;
 
+    /* An empty block is malformed: the others learn of it. */
+    if (!rc && block_encode(own, block))
+        memset(block, 0, sizeof(block));
     if (!rc)
         rc = config->allgather(config->allgather_arg, block, blocks,
                                BLOCK_BYTES);
@@ -79,18 +82,45 @@ static int exchange(const struct rg_driver_config *config,
     return RG_OK;
 }
 
-/* The status of the first rank that could not go on. */
+/*
+ * This rank's status, or that of the first rank that could not go on. Who
+ * could not has said why; one of the others says whom all are waiting for.
+ */
 static int worst_status(const struct rg_driver_config *config,
                         struct rg_message *const *messages)
 {
-    for (int rank = 0; rank < config->world_size; rank++)
-        if (messages[rank]->status) {
-            if (rank != config->world_rank)
-                rg_log(RG_LOG_DEBUG, config->world_rank,
-                       "rank %d could not start", rank);
-            return messages[rank]->status;
-        }
-    return RG_OK;
+    int failed = 0;
+    int sound = 0;
+
+    while (failed < config->world_size && !messages[failed]->status)
+        failed++;
+    while (sound < config->world_size && messages[sound]->status)
+        sound++;
+    if (failed == config->world_size)
+        return RG_OK;
+    if (messages[config->world_rank]->status)
+        return messages[config->world_rank]->status;
+    rg_log(sound == config->world_rank ? RG_LOG_ERROR : RG_LOG_DEBUG,
+           config->world_rank, "the job cannot start without rank %d", failed);
+    return messages[failed]->status;
+}
+
+int rg_bootstrap_agree(const struct rg_driver_config *config, int status)
+{
+    struct rg_message *own = rg_message_create(RG_MSG_ADDRESS, 0);
+    struct rg_message **messages;
+    int rc = RG_ENOMEM;
+
+    if (own) {
+        own->status = status;
+        rc = exchange(config, own, &messages);
+    }
+    if (!rc) {
+        rc = worst_status(config, messages);
+        messages_free(messages, config->world_size);
+    }
+    rg_message_unref(own);
+    return rc;
 }
 
 static void set_host(struct rg_address *address,
@@ -183,7 +213,7 @@ static void result_destroy(struct rg_bootstrap_result *result)
     free(result->addresses);
 }
 
-int rg_bootstrap_run(const struct rg_driver_config *config,
+int rg_bootstrap_run(const struct rg_driver_config *config, int status,
                      struct rg_bootstrap_result *result_out)
 {
     struct rg_bootstrap_result result = {.tcp_fd = -1, .unix_fd = -1};
@@ -194,6 +224,7 @@ int rg_bootstrap_run(const struct rg_driver_config *config,
         calloc((size_t)config->world_size, sizeof(*result.addresses));
     if (!own || !result.addresses)
         goto error;
+    own->status = status;
     rc = exchange_hosts(config, own, &result);
     if (!rc)
         rc = exchange_endpoints(config, own, &result);

@@ -1,6 +1,6 @@
 /*
  * What the ranks of a job tell each other before the control plane exists:
- * two rounds of the launcher's exchange. After it the launcher is not used.
+ * rounds of the launcher's exchange. After them the launcher is not used.
  */
 #ifndef RG_CONTROL_DRIVER_BOOTSTRAP_H
 #define RG_CONTROL_DRIVER_BOOTSTRAP_H
@@ -24,12 +24,18 @@ struct rg_bootstrap_result {
 };
 
 /*
- * Collective over the world. A rank that cannot listen makes it fail at every
- * rank, so that none is left waiting. RG_OK, RG_ENOMEM, RG_ESYSTEM,
- * RG_ECONFIG, RG_EPROTO.
+ * Collective over the world; `status` is why this rank cannot start, or RG_OK.
+ * A rank that cannot, or that cannot listen, makes it fail at every rank, so
+ * that none is left waiting. RG_OK, RG_ENOMEM, RG_ESYSTEM, RG_ECONFIG,
+ * RG_EPROTO.
  */
-int rg_bootstrap_run(const struct rg_driver_config *config,
+int rg_bootstrap_run(const struct rg_driver_config *config, int status,
                      struct rg_bootstrap_result *result_out);
+/*
+ * Collective over the world: RG_OK if that is the status of every rank, else
+ * this rank's own one, else that of the first that has another.
+ */
+int rg_bootstrap_agree(const struct rg_driver_config *config, int status);
 
 /* The same from a ticket, which is not trusted to be well-formed. */
 int rg_bootstrap_enter(const struct rg_driver_config *config,

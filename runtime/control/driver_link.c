@@ -256,6 +256,11 @@ static int take_frame(struct rg_link *link, struct rg_message **message_out)
     return rg_wire_decode(frame + RG_WIRE_PREFIX, bytes, message_out);
 }
 
+int rg_link_brings_fd(enum rg_message_kind kind)
+{
+    return kind == RG_MSG_OFFER || kind == RG_MSG_PULSE;
+}
+
 int rg_link_receive(struct rg_link *link, struct rg_message **message_out,
                     int *fd_out)
 {
@@ -269,11 +274,7 @@ int rg_link_receive(struct rg_link *link, struct rg_message **message_out,
     }
     if (rc)
         return rc;
-    if (message->kind == RG_MSG_OFFER || message->kind == RG_MSG_PULSE) {
-        if (!link->ndescriptors) {
-            rg_message_unref(message);
-            return RG_EPROTO;
-        }
+    if (rg_link_brings_fd(message->kind) && link->ndescriptors) {
         *fd_out = link->descriptors[0];
         memmove(link->descriptors, link->descriptors + 1,
                 (size_t)--link->ndescriptors * sizeof(*link->descriptors));

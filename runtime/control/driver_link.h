@@ -54,10 +54,14 @@ int rg_link_flush(struct rg_link *link);
 /* No more sends: ends the stream once the queue is empty. */
 void rg_link_finish(struct rg_link *link);
 
+/* Whether a descriptor comes with the message. */
+int rg_link_brings_fd(enum rg_message_kind kind);
+
 /*
- * The next message, and for OFFER or PULSE its descriptor, now the caller's.
- * RG_EPENDING: none yet; RG_ECLOSED: end of file or error; RG_EPROTO:
- * malformed (nothing is logged); RG_ENOMEM.
+ * The next message, and its descriptor, if one comes with it, now the caller's;
+ * *fd_out is as before when the system had no room for it. RG_EPENDING: none
+ * yet; RG_ECLOSED: end of file or error; RG_EPROTO: malformed (nothing is
+ * logged); RG_ENOMEM.
  */
 int rg_link_receive(struct rg_link *link, struct rg_message **message_out,
                     int *fd_out);

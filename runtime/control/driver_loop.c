@@ -127,6 +127,20 @@ static void alarm_set(struct rg_driver *driver, int of_coordinator,
                           .deadline_ns = rg_clock_ns() + delay_ms * NS_PER_MS};
 }
 
+/*
+ * The thread was due at `due_ns` and has been kept from running until now. If
+ * that was a stop of the process, which may have been one of the whole job, the
+ * others have not been late meanwhile.
+ */
+static void excuse_gap(struct rg_driver *driver, uint64_t due_ns)
+{
+    const uint64_t latest_ns = due_ns + RG_GAP_MS * (uint64_t)NS_PER_MS;
+    uint64_t now = rg_clock_ns();
+
+    for (size_t i = 0; i < driver->nalarms && now > latest_ns; i++)
+        driver->alarms[i].deadline_ns += now - latest_ns;
+}
+
 static void expire_alarms(struct rg_driver *driver)
 {
     uint64_t now = rg_clock_ns();
@@ -329,6 +343,8 @@ static int show_pulse(struct rg_driver *driver, struct rg_link *link)
     rc = pulse ? rg_link_send(link, pulse, rg_pulse_fd(driver->pulse))
                : RG_ENOMEM;
     rg_message_unref(pulse);
+    if (rc == RG_ESYSTEM)
+        rg_log(RG_LOG_ERROR, driver->rank, "cannot show the pulse: %m");
     return rc;
 }
 
@@ -555,6 +571,10 @@ static void link_ready(struct rg_driver *driver, struct rg_link *link)
     while ((rc = rg_link_receive(link, &message, &fd)) == RG_OK) {
         if (link->peer < 0)
             rc = prove(driver, link, message);
+        else if (rg_link_brings_fd(message->kind) && fd < 0)
+            rg_log(RG_LOG_ERROR, driver->rank,
+                   "a descriptor of rank %d is lost: too many are open",
+                   link->peer);
         else if (message->kind == RG_MSG_OFFER)
             take_offer(driver, link->peer, &fd);
         else if (message->kind == RG_MSG_PULSE)
@@ -772,11 +792,14 @@ void *rg_loop_main(void *arg)
         fail(driver, RG_ESYSTEM);
     while (!is_over(driver)) {
         int timeout = wait_ms(driver);
+        uint64_t due_ns =
+            rg_clock_ns() + (uint64_t)(timeout > 0 ? timeout : 0) * NS_PER_MS;
         int count;
 
         pthread_mutex_unlock(&driver->lock);
         count = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, timeout);
         pthread_mutex_lock(&driver->lock);
+        excuse_gap(driver, due_ns);
         if (driver->is_abandoned)
             break;
         if (count < 0 && errno != EINTR)

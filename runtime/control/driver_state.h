@@ -16,7 +16,11 @@
 #include "runtime/control/driver_link.h"
 #include "runtime/control/driver_pulse.h"
 
-enum { RG_FIRST_COORDINATOR = 0 };
+enum {
+    RG_FIRST_COORDINATOR = 0,
+    /* Between two looks; what lasts longer was a stop of the process. */
+    RG_GAP_MS = 100
+};
 
 /* Another process of the job, or this one. */
 struct rg_peer {

@@ -331,6 +331,7 @@ static void walk_change(struct codec *codec, struct rg_message *message)
 static void walk_gather(struct codec *codec, struct rg_message *message)
 {
     walk_u64(codec, &message->call);
+    walk_int(codec, &message->status);
     walk_block(codec, &message->data, &message->bytes, RG_GATHER_MAX);
 }
 
@@ -406,22 +407,21 @@ static void walk_fields(struct codec *codec, struct rg_message *message)
 {
     static void (*const walks[RG_MSG_COUNT])(struct codec *,
                                              struct rg_message *) = {
-        [RG_MSG_ADDRESS] = walk_address,   [RG_MSG_HELLO] = walk_hello,
-        [RG_MSG_BYE] = walk_nothing,       [RG_MSG_OFFER] = walk_nothing,
-        [RG_MSG_PULSE] = walk_nothing,
-        [RG_MSG_JOIN] = walk_join,         [RG_MSG_LEAVE] = walk_nothing,
-        [RG_MSG_QUIESCED] = walk_quiesced, [RG_MSG_VIEW_ACK] = walk_attempt,
-        [RG_MSG_POLICY] = walk_policy,     [RG_MSG_CHANGE] = walk_change,
-        [RG_MSG_GATHER] = walk_gather,     [RG_MSG_REPORT] = walk_report,
-        [RG_MSG_FENCED] = walk_nothing,    [RG_MSG_HEARTBEAT] = walk_beat,
-        [RG_MSG_GRANT] = walk_grant,       [RG_MSG_REFUSE] = walk_rank,
-        [RG_MSG_PREPARE] = walk_prepare,   [RG_MSG_VIEW] = walk_proposal,
-        [RG_MSG_ACTIVATE] = walk_attempt,  [RG_MSG_ERROR] = walk_error,
-        [RG_MSG_GATHERED] = walk_gathered, [RG_MSG_NOTICE] = walk_notice,
-        [RG_MSG_EXCLUDED] = walk_status,   [RG_MSG_BEAT] = walk_beat,
-        [RG_MSG_CLAIM] = walk_status,      [RG_MSG_HANDOVER] = walk_nothing,
-        [RG_MSG_LOST] = walk_rank,         [RG_MSG_SEEK] = walk_nothing,
-        [RG_MSG_LEADER] = walk_rank,
+        [RG_MSG_ADDRESS] = walk_address,  [RG_MSG_HELLO] = walk_hello,
+        [RG_MSG_BYE] = walk_nothing,      [RG_MSG_OFFER] = walk_nothing,
+        [RG_MSG_PULSE] = walk_nothing,    [RG_MSG_JOIN] = walk_join,
+        [RG_MSG_LEAVE] = walk_nothing,    [RG_MSG_QUIESCED] = walk_quiesced,
+        [RG_MSG_VIEW_ACK] = walk_attempt, [RG_MSG_POLICY] = walk_policy,
+        [RG_MSG_CHANGE] = walk_change,    [RG_MSG_GATHER] = walk_gather,
+        [RG_MSG_REPORT] = walk_report,    [RG_MSG_FENCED] = walk_nothing,
+        [RG_MSG_HEARTBEAT] = walk_beat,   [RG_MSG_GRANT] = walk_grant,
+        [RG_MSG_REFUSE] = walk_rank,      [RG_MSG_PREPARE] = walk_prepare,
+        [RG_MSG_VIEW] = walk_proposal,    [RG_MSG_ACTIVATE] = walk_attempt,
+        [RG_MSG_ERROR] = walk_error,      [RG_MSG_GATHERED] = walk_gathered,
+        [RG_MSG_NOTICE] = walk_notice,    [RG_MSG_EXCLUDED] = walk_status,
+        [RG_MSG_BEAT] = walk_beat,        [RG_MSG_CLAIM] = walk_status,
+        [RG_MSG_HANDOVER] = walk_nothing, [RG_MSG_LOST] = walk_rank,
+        [RG_MSG_SEEK] = walk_nothing,     [RG_MSG_LEADER] = walk_rank,
     };
 
     if (!walks[message->kind])

@@ -50,7 +50,8 @@ static void overhear(struct job *job, const unsigned char *block)
 
     if (rg_wire_length(block, RG_WIRE_MAX, &bytes) == RG_OK &&
         rg_wire_decode(block + RG_WIRE_PREFIX, bytes, &message) == RG_OK) {
-        job->endpoint = message->endpoint;
+        if (message->endpoint.port)
+            job->endpoint = message->endpoint;
         rg_message_unref(message);
     }
 }
@@ -259,7 +260,7 @@ static int body_gather(struct rank *self, struct rg_driver *driver)
     return line;
 }
 
-/* Rank 0 comes too late for the others' first call: it must not get it. */
+/* Rank 0 comes too late for the others' first call, which nobody gets then. */
 static int body_late(struct rank *self, struct rg_driver *driver)
 {
     int rank = self->rank;
@@ -275,8 +276,8 @@ static int body_late(struct rank *self, struct rg_driver *driver)
     pthread_barrier_wait(&self->job->barrier);
     number = -1 - rank;
     if (!rank)
-        CHECK(!rg_driver_gather(driver, GROUP, &number, sizeof(number), out,
-                                WAIT_MS));
+        CHECK(rg_driver_gather(driver, GROUP, &number, sizeof(number), out,
+                               WAIT_MS) == RG_ETIMEDOUT);
     number = 10 + rank;
     CHECK(!rg_driver_gather(driver, GROUP, &number, sizeof(number), out,
                             WAIT_MS));

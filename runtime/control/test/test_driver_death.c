@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ enum {
     WAIT_MS = 30000,
     FIRST_SEQ = 100,
     BLOCK_MAX = 1024,
+    GATHER_MS = 1500,
     NS_PER_MS = 1000000
 };
 
@@ -38,7 +40,9 @@ struct job {
     atomic_ullong epoch[RANKS]; /* in force there; 0: none or isolated */
     atomic_int members[RANKS];  /* in that view */
     atomic_int isolated[RANKS]; /* so often */
-    atomic_int step;            /* how far the conductor has come */
+    atomic_int in_gather[RANKS];
+    atomic_int opened[RANKS]; /* 1: went well; -1: did not */
+    atomic_int step;          /* how far the conductor has come */
     unsigned char ticket[RANKS * BLOCK_MAX]; /* of rank 1 */
     size_t ticket_bytes;
 };
@@ -375,6 +379,118 @@ static void a_stopped_process_can_be_killed(void **state)
     end_processes(job, pids);
 }
 
+/* Rank 0 comes to the gather last. */
+static void gatherer_main(struct job *job, int rank)
+{
+    struct rank self = {.job = job, .rank = rank};
+    int out[RANKS] = {0};
+    int ok = !rank_open(&self, 1) && !rank_join(&self, 0) &&
+             rank_follow(&self, rank ? 1 : 2);
+
+    atomic_store(&job->in_gather[rank], 1);
+    ok = ok && !rg_driver_gather(self.driver, GROUP, &rank, sizeof(rank), out,
+                                 GATHER_MS);
+    for (int i = 0; i < RANKS; i++)
+        ok = ok && out[i] == i;
+    ok = ok && rank_follow(&self, 3) && atomic_load(&job->epoch[rank]) == 1;
+    rank_close(&self);
+    _exit(ok ? 0 : 1);
+}
+
+static void signal_all(const pid_t pids[RANKS], int number)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        assert_int_equal(kill(pids[rank], number), 0);
+}
+
+/* Longer than anybody waits for anything, and yet nobody was late. */
+static void a_job_that_was_stopped_goes_on(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+
+    (void)state;
+    for (int rank = 0; rank < RANKS; rank++) {
+        pids[rank] = fork();
+        assert_true(pids[rank] >= 0);
+        if (!pids[rank])
+            gatherer_main(job, rank);
+    }
+    await(job, 0xf, RANKS, 0);
+    atomic_store(&job->step, 1);
+    for (int rank = 1; rank < RANKS; rank++)
+        while (!atomic_load(&job->in_gather[rank]))
+            rg_clock_sleep_ns(NS_PER_MS);
+    signal_all(pids, SIGSTOP);
+    rg_clock_sleep_ns(2ull * GATHER_MS * NS_PER_MS);
+    signal_all(pids, SIGCONT);
+    atomic_store(&job->step, 2);
+    for (int rank = 0; rank < RANKS; rank++)
+        while (!atomic_load(&job->in_gather[rank]))
+            rg_clock_sleep_ns(NS_PER_MS);
+    atomic_store(&job->step, 3);
+    for (int rank = 0; rank < RANKS; rank++) {
+        int status;
+
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_int_equal(status, 0);
+    }
+    munmap(job, sizeof(*job));
+}
+
+/* With so many descriptors more than are open now. */
+static void opener_main(struct job *job, int rank, int descriptors)
+{
+    struct rank self = {.job = job, .rank = rank};
+    int next = dup(0);
+    const struct rlimit limit = {.rlim_cur = (rlim_t)(next + descriptors),
+                                 .rlim_max = (rlim_t)(next + descriptors)};
+    int ok = next >= 0 && !close(next);
+
+    if (rank == 2)
+        ok = ok && !setrlimit(RLIMIT_NOFILE, &limit);
+    atomic_store(&job->opened[rank], rank_open(&self, 1) ? -1 : 1);
+    rank_close(&self);
+    _exit(ok ? 0 : 1);
+}
+
+/* The verdict of all ranks on a start in which one has so few descriptors. */
+static int open_short_of(int descriptors)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    int sum = 0;
+    int status;
+
+    for (int rank = 0; rank < RANKS; rank++) {
+        pids[rank] = fork();
+        assert_true(pids[rank] >= 0);
+        if (!pids[rank])
+            opener_main(job, rank, descriptors);
+    }
+    for (int rank = 0; rank < RANKS; rank++) {
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_int_equal(status, 0);
+        sum += atomic_load(&job->opened[rank]);
+    }
+    munmap(job, sizeof(*job));
+    assert_int_equal(abs(sum), RANKS);
+    return sum > 0;
+}
+
+/* Wherever it fails: nobody starts, and nobody waits for long. */
+static void a_rank_that_cannot_start_stops_all(void **state)
+{
+    int descriptors = 0;
+
+    (void)state;
+    setenv("RG_BOOTSTRAP_MS", "1500", 1);
+    while (!open_short_of(descriptors))
+        assert_true(++descriptors < 40);
+    unsetenv("RG_BOOTSTRAP_MS");
+    assert_true(descriptors > 6);
+}
+
 static void a_ticket_must_be_whole(void **state)
 {
     static const unsigned char broken[] = {40, 0, 0, 0, 1, 0, 1, 0};
@@ -525,6 +641,8 @@ int main(void)
         cmocka_unit_test(two_killed_at_once_leave_the_other_two),
         cmocka_unit_test(a_killed_rank_comes_back_as_a_new_process),
         cmocka_unit_test(a_stopped_process_can_be_killed),
+        cmocka_unit_test(a_job_that_was_stopped_goes_on),
+        cmocka_unit_test(a_rank_that_cannot_start_stops_all),
         cmocka_unit_test(a_ticket_must_be_whole),
         cmocka_unit_test(a_stopped_process_is_left_behind),
         cmocka_unit_test(the_cut_off_find_out_and_come_back),

@@ -575,6 +575,74 @@ static void gathers_pair_by_call(void **state)
         expect_status(world, rank, RG_MSG_GATHERED, RG_EINVAL);
 }
 
+static void give_up(struct world *world, int rank)
+{
+    struct rg_message *message = request(RG_MSG_GATHER);
+
+    message->status = RG_ETIMEDOUT;
+    ask(world, rank, message);
+}
+
+static void gather_all(struct world *world, const char *text)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        ask_text(world, rank, RG_MSG_GATHER, text);
+    settle(world);
+}
+
+/* Those who come late find it over, too, and all are at the next call. */
+static void a_gather_given_up_ends_for_all(void **state)
+{
+    struct world *world = formed(state);
+
+    ask_text(world, 1, RG_MSG_GATHER, "1");
+    ask_text(world, 2, RG_MSG_GATHER, "1");
+    settle(world);
+    give_up(world, 1);
+    settle(world);
+    expect_status(world, 1, RG_MSG_GATHERED, RG_ETIMEDOUT);
+    expect_status(world, 2, RG_MSG_GATHERED, RG_ETIMEDOUT);
+    for (int rank = 1; rank <= 2; rank++)
+        ask_text(world, rank, RG_MSG_GATHER, "2");
+    settle(world);
+    give_up(world, 2);
+    settle(world);
+    expect_status(world, 1, RG_MSG_GATHERED, RG_ETIMEDOUT);
+    expect_status(world, 2, RG_MSG_GATHERED, RG_ETIMEDOUT);
+    for (int call = 1; call <= 2; call++)
+        for (int rank = 0; rank < RANKS; rank += 3) {
+            ask_text(world, rank, RG_MSG_GATHER, "late");
+            settle(world);
+            expect_status(world, rank, RG_MSG_GATHERED, RG_ETIMEDOUT);
+        }
+    give_up(world, 0); /* nothing is open */
+    gather_all(world, "3");
+    for (int rank = 0; rank < RANKS; rank++)
+        expect_status(world, rank, RG_MSG_GATHERED, RG_OK);
+}
+
+/* The others need not wait for what will never come. */
+static void a_gather_passed_over_ends_for_all(void **state)
+{
+    struct world *world = formed(state);
+
+    ask_text(world, 0, RG_MSG_GATHER, "1");
+    while (world->queued)
+        rg_message_unref(take_post(world, 0).message); /* is lost */
+    for (int rank = 1; rank < RANKS; rank++)
+        ask_text(world, rank, RG_MSG_GATHER, "1");
+    settle(world);
+    ask_text(world, 0, RG_MSG_GATHER, "2");
+    settle(world);
+    for (int rank = 1; rank < RANKS; rank++) {
+        expect_status(world, rank, RG_MSG_GATHERED, RG_ETIMEDOUT);
+        ask_text(world, rank, RG_MSG_GATHER, "2");
+    }
+    settle(world);
+    for (int rank = 0; rank < RANKS; rank++)
+        expect_status(world, rank, RG_MSG_GATHERED, RG_OK);
+}
+
 static void gather_before_the_first_view_is_unavailable(void **state)
 {
     struct world *world = *state;
@@ -645,6 +713,8 @@ int main(void)
         TEST(joining_is_bounded),
         TEST(gather_answers_in_rank_order),
         TEST(gathers_pair_by_call),
+        TEST(a_gather_given_up_ends_for_all),
+        TEST(a_gather_passed_over_ends_for_all),
         TEST(gather_before_the_first_view_is_unavailable),
         TEST(a_change_ends_open_gathers_and_restarts_the_count),
         TEST(leaving_in_turn_empties_the_coordinator),

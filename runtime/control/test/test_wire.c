@@ -110,6 +110,7 @@ static struct rg_message *sample(enum rg_message_kind kind)
         break;
     case RG_MSG_GATHER:
         message->call = 2;
+        message->status = RG_ETIMEDOUT;
         rg_message_set_data(message, "\0\1\2\3", 4);
         break;
     case RG_MSG_REPORT:
