@@ -455,6 +455,19 @@ static int secret_equal(const unsigned char *a, const unsigned char *b)
     return difference == 0;
 }
 
+/*
+ * The pipe lives on in others of this host that were shown it too, and would
+ * be reported for as long: closing alone does not end the watch.
+ */
+static void drop_pulse(struct rg_driver *driver, struct rg_peer *peer)
+{
+    if (peer->pulse_fd < 0)
+        return;
+    epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, peer->pulse_fd, NULL);
+    close(peer->pulse_fd);
+    peer->pulse_fd = -1;
+}
+
 /* A rank that has been started anew; what was known of it is void. */
 static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
 {
@@ -466,8 +479,7 @@ static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
         close(peer->pid_fd);
     if (peer->offered_fd >= 0)
         close(peer->offered_fd);
-    if (peer->pulse_fd >= 0)
-        close(peer->pulse_fd);
+    drop_pulse(driver, peer);
     *peer = (struct rg_peer){
         .process = process, .offered_fd = -1, .pid_fd = -1, .pulse_fd = -1};
 }
@@ -600,8 +612,9 @@ static void link_ready(struct rg_driver *driver, struct rg_link *link)
  */
 static void pulse_ended(struct rg_driver *driver, struct rg_peer *peer)
 {
-    close(peer->pulse_fd);
-    peer->pulse_fd = -1;
+    if (peer->pulse_fd < 0)
+        return; /* of a process before, seen in the same turn */
+    drop_pulse(driver, peer);
     if (peer->lifeline)
         link_ready(driver, peer->lifeline);
     if (!peer->has_ended && !(peer->lifeline && peer->lifeline->said_bye))
