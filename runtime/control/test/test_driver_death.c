@@ -41,6 +41,7 @@ struct job {
     atomic_int members[RANKS];  /* in that view */
     atomic_int isolated[RANKS]; /* so often */
     atomic_int in_gather[RANKS];
+    atomic_int in_change;     /* and one has not answered */
     atomic_int opened[RANKS]; /* 1: went well; -1: did not */
     atomic_int step;          /* how far the conductor has come */
     unsigned char ticket[RANKS * BLOCK_MAX]; /* of rank 1 */
@@ -397,10 +398,61 @@ static void gatherer_main(struct job *job, int rank)
     _exit(ok ? 0 : 1);
 }
 
+/* Rank 3 takes its time to answer PREPARE. */
+static void changer_main(struct job *job, int rank)
+{
+    struct rank self = {.job = job, .rank = rank};
+    struct rg_group_event event = {0};
+    int ok = !rank_open(&self, 1) && !rank_join(&self, 0) &&
+             rank_follow(&self, 1) &&
+             !rg_driver_propose_policy(self.driver, GROUP, "p");
+
+    if (rank == 3) {
+        ok = ok && !rg_driver_next(self.driver, GROUP, WAIT_MS, &event) &&
+             event.kind == RG_EVENT_PREPARE;
+        atomic_store(&job->in_change, 1);
+        while (ok && atomic_load(&job->step) < 2)
+            rg_clock_sleep_ns(NS_PER_MS);
+        ok = ok && !rg_driver_quiesced(self.driver, GROUP, event.epoch,
+                                       FIRST_SEQ - 1, FIRST_SEQ - 1);
+    }
+    ok = ok && rank_follow(&self, 3);
+    rank_close(&self);
+    _exit(ok ? 0 : 1);
+}
+
 static void signal_all(const pid_t pids[RANKS], int number)
 {
     for (int rank = 0; rank < RANKS; rank++)
         assert_int_equal(kill(pids[rank], number), 0);
+}
+
+static void stop_for(const pid_t pids[RANKS], uint64_t ms)
+{
+    signal_all(pids, SIGSTOP);
+    rg_clock_sleep_ns(ms * NS_PER_MS);
+    signal_all(pids, SIGCONT);
+}
+
+static void fork_all(struct job *job, pid_t pids[RANKS],
+                     void (*body)(struct job *job, int rank))
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        pids[rank] = fork();
+        assert_true(pids[rank] >= 0);
+        if (!pids[rank])
+            body(job, rank);
+    }
+}
+
+static void wait_all(const pid_t pids[RANKS])
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        int status;
+
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_int_equal(status, 0);
+    }
 }
 
 /* Longer than anybody waits for anything, and yet nobody was late. */
@@ -410,32 +462,41 @@ static void a_job_that_was_stopped_goes_on(void **state)
     pid_t pids[RANKS];
 
     (void)state;
-    for (int rank = 0; rank < RANKS; rank++) {
-        pids[rank] = fork();
-        assert_true(pids[rank] >= 0);
-        if (!pids[rank])
-            gatherer_main(job, rank);
-    }
+    fork_all(job, pids, gatherer_main);
     await(job, 0xf, RANKS, 0);
     atomic_store(&job->step, 1);
     for (int rank = 1; rank < RANKS; rank++)
         while (!atomic_load(&job->in_gather[rank]))
             rg_clock_sleep_ns(NS_PER_MS);
-    signal_all(pids, SIGSTOP);
-    rg_clock_sleep_ns(2ull * GATHER_MS * NS_PER_MS);
-    signal_all(pids, SIGCONT);
+    stop_for(pids, 2 * GATHER_MS);
     atomic_store(&job->step, 2);
     for (int rank = 0; rank < RANKS; rank++)
         while (!atomic_load(&job->in_gather[rank]))
             rg_clock_sleep_ns(NS_PER_MS);
     atomic_store(&job->step, 3);
-    for (int rank = 0; rank < RANKS; rank++) {
-        int status;
-
-        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
-        assert_int_equal(status, 0);
-    }
+    wait_all(pids);
     munmap(job, sizeof(*job));
+}
+
+static void a_change_that_was_stopped_goes_on(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+
+    (void)state;
+    setenv("RG_DEADLINE_MS", "1500", 1);
+    fork_all(job, pids, changer_main);
+    await(job, 0xf, RANKS, 0);
+    atomic_store(&job->step, 1);
+    while (!atomic_load(&job->in_change))
+        rg_clock_sleep_ns(NS_PER_MS);
+    stop_for(pids, 3000);
+    atomic_store(&job->step, 2);
+    await(job, 0xf, RANKS, 1);
+    atomic_store(&job->step, 3);
+    wait_all(pids);
+    munmap(job, sizeof(*job));
+    unsetenv("RG_DEADLINE_MS");
 }
 
 /* With so many descriptors more than are open now. */
@@ -642,6 +703,7 @@ int main(void)
         cmocka_unit_test(a_killed_rank_comes_back_as_a_new_process),
         cmocka_unit_test(a_stopped_process_can_be_killed),
         cmocka_unit_test(a_job_that_was_stopped_goes_on),
+        cmocka_unit_test(a_change_that_was_stopped_goes_on),
         cmocka_unit_test(a_rank_that_cannot_start_stops_all),
         cmocka_unit_test(a_ticket_must_be_whole),
         cmocka_unit_test(a_stopped_process_is_left_behind),
