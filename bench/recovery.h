@@ -128,6 +128,9 @@ void recovery_member_destroy(struct recovery_member *member); /* or null */
 
 struct rg_context *
 recovery_member_context(const struct recovery_member *member);
+/* rg_comm_describe(); empty without a communicator. Accepts null. */
+void recovery_member_describe(const struct recovery_member *member, char *text,
+                              size_t bytes);
 int recovery_member_hello(const struct recovery_member *member,
                           struct recovery_hello *hello_out);
 

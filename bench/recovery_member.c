@@ -8,7 +8,7 @@
 #include "bench/recovery.h"
 #include "harness/wire.h"
 
-enum { WAIT_MS = 30000 }; /* for the others, or for a fault to be noticed */
+enum { WAIT_MS = 60000 }; /* for the others, or for a fault to be noticed */
 #define NS_PER_MS UINT64_C(1000000)
 
 struct recovery_member {
@@ -226,7 +226,8 @@ static int make_stamp(struct recovery_member *self,
 int recovery_member_run(struct recovery_member *self, uint64_t until_ns,
                         struct recovery_stamp *stamp_out)
 {
-    const uint64_t limit_ns = wait_limit();
+    const uint64_t limit_ns =
+        wait_limit() + (uint64_t)self->plan->pause_ms * NS_PER_MS;
     struct rg_view_info before;
     struct invocation what;
     int status = rg_comm_view(self->comm, &before);
@@ -416,6 +417,13 @@ void recovery_member_destroy(struct recovery_member *self)
 struct rg_context *recovery_member_context(const struct recovery_member *self)
 {
     return self->context;
+}
+
+void recovery_member_describe(const struct recovery_member *self, char *text,
+                              size_t bytes)
+{
+    if (!self || !self->comm || rg_comm_describe(self->comm, text, bytes))
+        *text = '\0';
 }
 
 int recovery_member_hello(const struct recovery_member *self,

@@ -189,6 +189,16 @@ static int take_turns(struct worker *self)
     return status == RG_OK ? recovery_member_check(self->member) : status;
 }
 
+static void explain(const struct worker *self, int status)
+{
+    char text[2048];
+
+    recovery_member_describe(self->member, text, sizeof text);
+    fprintf(stderr, "rank %d: injection %d, until %s: %s\n%s",
+            self->job ? self->job->rank : -1, self->injection + 1, self->step,
+            rg_status_string(status), text);
+}
+
 int recovery_worker_main(void)
 {
     struct worker self = {.step = "all have begun"};
@@ -204,9 +214,7 @@ int recovery_worker_main(void)
     if (status == RG_OK)
         status = take_turns(&self);
     if (status != RG_OK)
-        fprintf(stderr, "rank %d: injection %d, until %s: %s\n",
-                self.job ? self.job->rank : -1, self.injection + 1, self.step,
-                rg_status_string(status));
+        explain(&self, status);
     recovery_member_destroy(self.member);
     free(self.ticket);
     rg_worker_close(self.wire);
