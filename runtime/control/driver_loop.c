@@ -1,5 +1,6 @@
 /* The driver's thread: links, timers, and the machines between them. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -286,6 +287,28 @@ static int watch(struct rg_driver *driver, int fd, uint32_t events, void *what)
                                                                   : RG_OK;
 }
 
+/*
+ * Closes a watched descriptor. By itself the system would go on reporting it
+ * until every copy is closed: of a pulse all others of this host have one, of
+ * any socket a child of the program may.
+ */
+static void unwatch(struct rg_driver *driver, int *fd)
+{
+    if (*fd < 0)
+        return;
+    epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+    close(*fd);
+    *fd = -1;
+}
+
+/* Whether there is something to read, or the end. */
+static int is_readable(int fd)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+
+    return fd >= 0 && poll(&poller, 1, 0) > 0;
+}
+
 /* From the first lifeline on the system says when the process has exited. */
 static void watch_process(struct rg_driver *driver, const struct rg_link *link)
 {
@@ -295,10 +318,8 @@ static void watch_process(struct rg_driver *driver, const struct rg_link *link)
         return;
     peer->pid_fd = rg_socket_watch_peer(driver->rank, link->fd);
     if (peer->pid_fd >= 0 &&
-        watch(driver, peer->pid_fd, EPOLLIN, peer) != RG_OK) {
-        close(peer->pid_fd);
-        peer->pid_fd = -1;
-    }
+        watch(driver, peer->pid_fd, EPOLLIN, peer) != RG_OK)
+        unwatch(driver, &peer->pid_fd);
 }
 
 static struct rg_link **peer_link(struct rg_driver *driver,
@@ -385,8 +406,7 @@ static void tell_end(struct rg_driver *driver, int rank,
 /* Its memory is out of its reach. */
 static void peer_exited(struct rg_driver *driver, struct rg_peer *peer)
 {
-    close(peer->pid_fd);
-    peer->pid_fd = -1;
+    unwatch(driver, &peer->pid_fd);
     if (!peer->has_ended)
         tell_end(driver, (int)(peer - driver->peers), RG_INPUT_EXITED);
 }
@@ -406,8 +426,7 @@ static struct rg_link *link_instead(const struct rg_driver *driver,
 /* Closes the socket; the link itself is freed by reap(). */
 static void link_close(struct rg_driver *driver, struct rg_link *link)
 {
-    close(link->fd);
-    link->fd = -1;
+    unwatch(driver, &link->fd);
     if (link->peer >= 0 && *peer_link(driver, link) == link)
         *peer_link(driver, link) = link_instead(driver, link);
     pthread_cond_broadcast(&driver->changed);
@@ -455,19 +474,6 @@ static int secret_equal(const unsigned char *a, const unsigned char *b)
     return difference == 0;
 }
 
-/*
- * The pipe lives on in others of this host that were shown it too, and would
- * be reported for as long: closing alone does not end the watch.
- */
-static void drop_pulse(struct rg_driver *driver, struct rg_peer *peer)
-{
-    if (peer->pulse_fd < 0)
-        return;
-    epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, peer->pulse_fd, NULL);
-    close(peer->pulse_fd);
-    peer->pulse_fd = -1;
-}
-
 /* A rank that has been started anew; what was known of it is void. */
 static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
 {
@@ -475,11 +481,10 @@ static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
 
     if (process <= peer->process)
         return;
-    if (peer->pid_fd >= 0)
-        close(peer->pid_fd);
+    unwatch(driver, &peer->pid_fd);
+    unwatch(driver, &peer->pulse_fd);
     if (peer->offered_fd >= 0)
         close(peer->offered_fd);
-    drop_pulse(driver, peer);
     *peer = (struct rg_peer){
         .process = process, .offered_fd = -1, .pid_fd = -1, .pulse_fd = -1};
 }
@@ -614,7 +619,7 @@ static void pulse_ended(struct rg_driver *driver, struct rg_peer *peer)
 {
     if (peer->pulse_fd < 0)
         return; /* of a process before, seen in the same turn */
-    drop_pulse(driver, peer);
+    unwatch(driver, &peer->pulse_fd);
     if (peer->lifeline)
         link_ready(driver, peer->lifeline);
     if (!peer->has_ended && !(peer->lifeline && peer->lifeline->said_bye))
@@ -685,6 +690,16 @@ static struct rg_peer *peer_of(const struct rg_driver *driver, const void *what)
                : NULL;
 }
 
+/* What epoll has seen may have been of the rank's last process. */
+static void peer_ready(struct rg_driver *driver, struct rg_peer *peer,
+                       const void *what)
+{
+    if (what == &peer->pulse_fd && is_readable(peer->pulse_fd))
+        pulse_ended(driver, peer);
+    else if (what == peer && is_readable(peer->pid_fd))
+        peer_exited(driver, peer);
+}
+
 static void handle(struct rg_driver *driver, void *what)
 {
     struct rg_peer *peer;
@@ -698,8 +713,7 @@ static void handle(struct rg_driver *driver, void *what)
         while (read(driver->wake_fd, &count, sizeof(count)) > 0)
             ;
     else if ((peer = peer_of(driver, what)))
-        what == &peer->pulse_fd ? pulse_ended(driver, peer)
-                                : peer_exited(driver, peer);
+        peer_ready(driver, peer, what);
     else
         link_ready(driver, what);
 }
