@@ -130,6 +130,8 @@ static const struct recovery {
         .flags = HITS_ONE),
     ROW("heal.half", 4, "", .settings = FAST, .cut = CUT_HALF,
         .flags = HITS_ONE),
+    ROW("heal.ten", 3, "", .settings = FAST, .cut = CUT_LAST, .flags = HITS_ONE,
+        .rounds = 10),
     ROW("churn", 2, "", .flags = HITS_ONE, .churn = 3, .steps = 300),
 };
 
@@ -178,16 +180,21 @@ static int border_of(enum cut cut, int size)
     return cut == CUT_FIRST ? 1 : cut == CUT_HALF ? size / 2 : size - 1;
 }
 
-static void write_cut(int border, int size, char *text, size_t bytes)
+static size_t write_cut(int border, int size, int round, int rounds, char *text,
+                        size_t bytes)
 {
     size_t n = 0;
+    char when[40] = "seq 5 phase start";
 
+    if (rounds > 1)
+        snprintf(when, sizeof(when), "view %d phase idle", 1 + 2 * round);
     for (int from = 0; from < size; from++)
         for (int to = 0; to < size; to++)
             if ((from < border) != (to < border) && n + 1 < bytes)
                 n += (size_t)snprintf(text + n, bytes - n,
-                                      "at seq 5 phase start link %d->%d drop\n",
-                                      from, to);
+                                      "at %s link %d->%d drop\n", when, from,
+                                      to);
+    return n;
 }
 
 static void write_plan(const struct recovery *recovery, int size, enum who who,
@@ -197,12 +204,12 @@ static void write_plan(const struct recovery *recovery, int size, enum who who,
     size_t n = 0;
 
     text[0] = '\0';
-    for (int round = 0; round < rounds && recovery->cut == NO_CUT; round++)
-        n += write_round(recovery->plan, size, who, round, text + n,
-                         RG_RECOVERY_PLAN_MAX - n);
-    if (recovery->cut != NO_CUT)
-        write_cut(border_of(recovery->cut, size), size, text,
-                  RG_RECOVERY_PLAN_MAX);
+    for (int round = 0; round < rounds; round++)
+        n += recovery->cut == NO_CUT
+                 ? write_round(recovery->plan, size, who, round, text + n,
+                               RG_RECOVERY_PLAN_MAX - n)
+                 : write_cut(border_of(recovery->cut, size), size, round,
+                             rounds, text + n, RG_RECOVERY_PLAN_MAX - n);
 }
 
 /* ---- who is left -------------------------------------------------------- */
@@ -380,7 +387,7 @@ static void fill_scenario(const struct recovery *recovery, int size,
     scenario->comes_back = !(recovery->flags & STAYS_OUT);
     scenario->churn = recovery->churn;
     scenario->mode = recovery->mode;
-    scenario->warm = recovery->rounds;
+    scenario->warm = recovery->cut == NO_CUT ? recovery->rounds : 0;
     if (recovery->settings != NULL)
         snprintf(scenario->settings, sizeof(scenario->settings), "%s",
                  recovery->settings);

@@ -51,6 +51,7 @@ struct rg_recovery_member {
     uint64_t epoch;
     uint64_t participants;
     int steps_in_epoch;
+    int settled; /* steps in which nothing was left to happen */
 };
 
 /* ---- faults ------------------------------------------------------------- */

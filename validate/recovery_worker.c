@@ -221,14 +221,25 @@ static uint64_t seq_of(const struct rg_recovery_member *self)
     return self->lines[self->report->lines - 1].seq;
 }
 
-/* As all members decide it: by what is committed. */
-static int is_last(const struct rg_recovery_member *self)
+static int is_complete(const struct rg_recovery_member *self)
 {
-    if (self->counted[RG_VOTE_LATE])
-        return 1;
     return seq_of(self) >= (uint64_t)self->scenario->steps &&
            self->participants == self->scenario->members &&
            !self->counted[RG_VOTE_ADMIT] && !self->counted[RG_VOTE_PENDING];
+}
+
+/*
+ * As all members decide it: by what is committed. One step may be committed
+ * by the change that removes a member, so it takes several of one view.
+ */
+static int is_last(struct rg_recovery_member *self)
+{
+    enum { SETTLED = 3 };
+
+    if (!is_complete(self) || self->steps_in_epoch == 1)
+        self->settled = 0;
+    self->settled += is_complete(self);
+    return self->settled == SETTLED || self->counted[RG_VOTE_LATE];
 }
 
 /* Every so many steps of the complete group the next rank leaves. */
