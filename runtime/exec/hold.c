@@ -26,7 +26,7 @@ struct rg_helper {
     uint64_t keepers; /* that there have been before it */
     uint64_t claimed; /* progress reported last */
     /* Workspace generations, as bitmaps. */
-    uint64_t dirty;   /* used since they were cleaned last */
+    uint64_t dirty;   /* handed out since they were cleaned last */
     uint64_t retired; /* of those, what nobody can write to any more */
     int cleaning;     /* one of them is being cleaned */
 };
@@ -221,12 +221,11 @@ static int helper_settle(struct rg_comm *comm, uint32_t generation)
     return dirty;
 }
 
-static void helper_mark(struct rg_comm *comm, uint32_t generation, int dirty)
+/* Others may write to it, whether or not it is ever used here. */
+static void helper_mark(struct rg_comm *comm, uint32_t generation)
 {
-    const uint64_t bit = generation_bit(comm, generation);
-
     pthread_mutex_lock(&comm->helper->lock);
-    comm->helper->dirty = (comm->helper->dirty & ~bit) | (dirty ? bit : 0);
+    comm->helper->dirty |= generation_bit(comm, generation);
     pthread_mutex_unlock(&comm->helper->lock);
 }
 
@@ -321,21 +320,25 @@ static int hold_order(struct rg_comm *comm, enum rg_order_kind kind)
     return status;
 }
 
-int rg_hold_clean(struct rg_comm *comm, uint32_t generation)
+static int order_clean(struct rg_comm *comm, uint32_t generation)
 {
     struct rg_orders *orders = &comm->mapped->orders;
-    int status;
+    int status = hold_keep(comm);
 
-    if (!helper_settle(comm, generation))
-        return RG_OK;
-    status = hold_keep(comm);
     if (status)
         return status;
     rg_store_relaxed(&orders->offset, rg_comm_workspace(comm, generation));
     rg_store_relaxed(&orders->bytes, comm->layout.bytes);
-    status = hold_order(comm, RG_ORDER_CLEAN);
+    return hold_order(comm, RG_ORDER_CLEAN);
+}
+
+int rg_hold_clean(struct rg_comm *comm, uint32_t generation)
+{
+    int status =
+        helper_settle(comm, generation) ? order_clean(comm, generation) : RG_OK;
+
     if (status == RG_OK)
-        helper_mark(comm, generation, 0);
+        helper_mark(comm, generation);
     return status;
 }
 
@@ -387,7 +390,6 @@ int rg_hold_open(struct rg_comm *comm, uint64_t ended)
     status = hold_keep(comm);
     if (status)
         return status;
-    helper_mark(comm, comm->view->workspace, 1);
     write_plan(comm, ended);
     status = hold_order(comm, RG_ORDER_OPEN);
     if (status)

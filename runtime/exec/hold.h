@@ -26,7 +26,8 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms);
 /*
  * Orders, carried out when they return; with no keeper yet, one is called.
  * RG_ECLOSED: it has left, its patience over; RG_ETIMEDOUT. A generation that
- * is clean is left alone.
+ * is clean is left alone; from then on it counts as used, for others may get to
+ * the view that uses it while this rank does not.
  */
 int rg_hold_clean(struct rg_comm *comm, uint32_t generation);
 /* The plan in comm->plan, with every seq up to `ended` over. */

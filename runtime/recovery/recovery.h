@@ -31,6 +31,8 @@ struct rg_recovery {
 
     /* The worker's own. */
     struct rg_view *pending; /* provisional; owned */
+    uint64_t promised;       /* the epoch whose workspace is clean here */
+    uint32_t workspace;      /* of that epoch */
     int joining;             /* no view has been in force since the join */
     int finding;             /* decided, but not all ways are found yet */
     uint64_t finding_limit;  /* clock, ns */

@@ -143,6 +143,26 @@ static void forget_failures(struct rg_recovery *recovery)
     recovery->failure = rg_load_acquire(&comm->mapped->mailbox.failure);
 }
 
+/*
+ * Clean when the change first comes here; when it begins again, others may have
+ * got further the first time, and what they have written must stay.
+ */
+static int promise_workspace(struct rg_recovery *recovery,
+                             const struct rg_group_event *event)
+{
+    int status;
+
+    if (recovery->promised == event->epoch &&
+        recovery->workspace == event->workspace)
+        return RG_OK;
+    status = rg_hold_clean(recovery->comm, event->workspace);
+    if (status)
+        return status;
+    recovery->promised = event->epoch;
+    recovery->workspace = event->workspace;
+    return RG_OK;
+}
+
 static void on_prepare(struct rg_recovery *recovery,
                        const struct rg_group_event *event)
 {
@@ -153,7 +173,7 @@ static void on_prepare(struct rg_recovery *recovery,
     recovery->finding = 0;
     status = rg_hold_begin(comm, (int)settings_of(recovery)->park_ms);
     if (status == RG_OK)
-        status = rg_hold_clean(comm, event->workspace);
+        status = promise_workspace(recovery, event);
     if (status) {
         rg_log(RG_LOG_ERROR, rank_of(recovery),
                "group %u: the device does not come to rest: %s", comm->group,
@@ -480,6 +500,7 @@ static void rejoin(struct rg_recovery *recovery)
     int status;
 
     rg_driver_leave(driver_of(recovery), comm->group);
+    recovery->promised = 0;
     rg_store_release(&comm->mapped->mailbox.expired, 0);
     forget_failures(recovery);
     pthread_mutex_lock(&comm->lock);
