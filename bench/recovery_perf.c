@@ -277,7 +277,7 @@ static void print_injection(const struct run *run, int i)
     printf(" %7d %-11s %5llu %8d %s\n", run->log.hits[i].victim,
            figures->succeeded ? "coordinator" : "leaf",
            (unsigned long long)figures->epoch, figures->captures,
-           figures->agreed ? "yes" : figures->cause);
+           figures->agreed ? "yes" : "no");
 }
 
 /* Sums over all injections, for the summary. */
@@ -384,7 +384,7 @@ static void report(const struct run *run)
     print_columns(run);
     for (int i = 0; i < run->plan->injections; i++) {
         write_injection(run, i);
-        if (run->shared->options.verbose || !run->figures[i].agreed)
+        if (run->shared->options.verbose)
             print_injection(run, i);
     }
     print_summary(run);
@@ -394,20 +394,38 @@ static void report(const struct run *run)
 
 /* ---- verdict ------------------------------------------------------------ */
 
+/* What is wrong with an injection; null: nothing. */
+static const char *complaint_about(const struct recovery_plan *plan,
+                                   const struct recovery_figures *figures,
+                                   enum rg_exit *code_out)
+{
+    *code_out = RG_EXIT_RECOVERY;
+    if (figures->wrong) {
+        *code_out = RG_EXIT_WRONG;
+        return "wrong data";
+    }
+    if (!figures->agreed)
+        return figures->cause;
+    if (figures->captures != !plan->eager)
+        return "graphs were captured anew";
+    if (plan->role == RECOVERY_COORDINATOR && !figures->succeeded)
+        return "the victim was not the coordinator";
+    if (plan->role == RECOVERY_LEAF && figures->succeeded)
+        return "the victim was the coordinator";
+    return NULL;
+}
+
 static void judge_injection(struct run *run, int i)
 {
-    const struct recovery_figures *figures = &run->figures[i];
-    const int role = run->plan->role;
+    enum rg_exit code;
+    const char *complaint = complaint_about(run->plan, &run->figures[i], &code);
 
-    if (figures->wrong)
-        rg_verdict_fail(&run->verdict, RG_EXIT_WRONG);
-    else if (!figures->agreed)
-        rg_verdict_fail(&run->verdict, RG_EXIT_RECOVERY);
-    else if ((role == RECOVERY_COORDINATOR && !figures->succeeded) ||
-             (role == RECOVERY_LEAF && figures->succeeded))
-        rg_verdict_fail(&run->verdict, RG_EXIT_RECOVERY);
-    else
+    if (!complaint) {
         rg_verdict_pass(&run->verdict);
+        return;
+    }
+    rg_report_note(run->report, "injection %d: %s", i + 1, complaint);
+    rg_verdict_fail(&run->verdict, code);
 }
 
 /* What was not measured does not pass either. */

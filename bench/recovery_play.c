@@ -186,7 +186,10 @@ static int take_turns(struct worker *self)
         begin_step(self, self->injection, "all meet");
         status = recovery_member_meet(self->member, &turn);
     }
-    return status == RG_OK ? recovery_member_check(self->member) : status;
+    if (status != RG_OK)
+        return status;
+    begin_step(self, self->injection, "the last result is right");
+    return recovery_member_check(self->member);
 }
 
 static void explain(const struct worker *self, int status)
