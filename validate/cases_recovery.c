@@ -106,6 +106,10 @@ static const struct recovery {
         "at view %E phase idle rank %V rejoin; at view %E phase idle rank %V "
         "kill",
         .rounds = 10),
+    ROW("rejoin.mid", 2,
+        "at view %E phase idle rank %V rejoin;"
+        "at view %E phase mid rank %V kill",
+        .rounds = 10, .count = LARGE / 4),
     ROW("rejoin.turns", 2,
         "at view %E phase idle rank %N rejoin; at view %E phase idle rank %N "
         "kill",

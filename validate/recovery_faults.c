@@ -151,17 +151,19 @@ static void commit_moment(struct rg_recovery_member *self,
     }
 }
 
-/*
- * An idle moment of a view is one of the complete group, some steps into it,
- * and serves all views up to this one.
- */
-static void at_idle_view(struct rg_recovery_member *self)
+/* The group is complete, and has been for some steps. */
+static int is_settled(const struct rg_recovery_member *self)
 {
     enum { SETTLED = 3 };
-    const int size = self->job->size;
 
-    if (__builtin_popcountll(self->participants) != size ||
-        self->steps_in_epoch < SETTLED)
+    return __builtin_popcountll(self->participants) == self->job->size &&
+           self->steps_in_epoch >= SETTLED;
+}
+
+/* A settled group's view serves as all views up to it. */
+static void at_idle_view(struct rg_recovery_member *self)
+{
+    if (!is_settled(self))
         return;
     for (uint64_t epoch = 1; epoch <= self->epoch; epoch++)
         commit_moment(self,
@@ -204,15 +206,30 @@ void rg_recovery_probe(void *member, enum rg_phase phase, uint64_t epoch)
 
 /* ---- in the midst of a launch ------------------------------------------- */
 
+/* Somewhere within the time that the last launch took. */
+static uint64_t mid_delay_ns(const struct rg_recovery_member *self)
+{
+    const uint64_t mixed =
+        (self->scenario->seed + (uint64_t)self->faults.mid_entry * 977 + 1) *
+        UINT64_C(0x9e3779b97f4a7c15);
+
+    return self->launch_ns ? (mixed >> 20) % self->launch_ns : 0;
+}
+
 /* Says whether the launch was still under way when it asked. */
 static void *mid_main(void *arg)
 {
     struct rg_recovery_member *self = arg;
     struct rg_recovery_faults *faults = &self->faults;
+    uint64_t begin_ns;
     uint64_t at;
 
-    while ((at = __atomic_load_n(&faults->launched, __ATOMIC_ACQUIRE)) == 0)
+    while (__atomic_load_n(&faults->launched, __ATOMIC_ACQUIRE) == 0)
         sched_yield();
+    begin_ns = rg_now_ns();
+    do {
+        at = __atomic_load_n(&faults->launched, __ATOMIC_ACQUIRE);
+    } while (at == 1 && rg_now_ns() - begin_ns < mid_delay_ns(self));
     rg_worker_event(self->worker, at == 1 ? "mid" : "mid: too late", at);
     commit(self, &faults->mid_fault, faults->mid_entry);
     return NULL;
@@ -225,11 +242,17 @@ static int take_mid(struct rg_recovery_member *self, uint64_t seq)
                                      NULL};
     int entry = take_due(self, own, &moment, &self->faults.mid_fault);
 
-    if (entry >= 0 || !self->scenario->replay)
-        return entry;
-    moment.trigger = RG_FAULT_AT_REPLAY;
-    moment.graph = "A";
-    return take_due(self, own, &moment, &self->faults.mid_fault);
+    if (entry < 0 && self->scenario->replay) {
+        moment.trigger = RG_FAULT_AT_REPLAY;
+        moment.graph = "A";
+        entry = take_due(self, own, &moment, &self->faults.mid_fault);
+    }
+    moment =
+        (struct rg_fault_moment){RG_FAULT_AT_VIEW, RG_FAULT_IN_MID, 1, NULL};
+    for (; entry < 0 && is_settled(self) && moment.at <= self->epoch;
+         moment.at++)
+        entry = take_due(self, own, &moment, &self->faults.mid_fault);
+    return entry;
 }
 
 void rg_recovery_mid_begin(struct rg_recovery_member *self, uint64_t seq)

@@ -45,6 +45,7 @@ struct rg_recovery_member {
     struct rg_recovery_line *lines;  /* behind the report */
     uint64_t votes[RG_VOTE_COUNT];   /* in the next step's input */
     uint64_t counted[RG_VOTE_COUNT]; /* all members', in the last committed */
+    uint64_t launch_ns;              /* from the last launch to its end */
     int aborted;                     /* the last step was */
     /* As committed last. */
     uint64_t first_epoch; /* of all */

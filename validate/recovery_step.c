@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness/wire.h"
 #include "validate/recovery_member.h"
 
 /* Votes and elements are counts below 2^16: sums of 64 are exact in f32. */
@@ -217,7 +218,7 @@ static int expect_seq(struct rg_recovery_member *self, uint64_t expected)
 
 int rg_recovery_step(struct rg_recovery_member *self)
 {
-    uint64_t first, last;
+    uint64_t first, last, begin_ns;
     int status = rg_comm_seq(self->comm, &first);
 
     if (status != RG_OK)
@@ -227,10 +228,12 @@ int rg_recovery_step(struct rg_recovery_member *self)
     status = load(self, last);
     rg_recovery_at(self, RG_FAULT_IN_START, first);
     rg_recovery_mid_begin(self, first);
+    begin_ns = rg_now_ns();
     if (status == RG_OK)
         status = launch_batch(self);
     if (status == RG_OK)
         status = rg_stream_synchronize(self->stream);
+    self->launch_ns = rg_now_ns() - begin_ns;
     rg_recovery_mid_end(self);
     rg_recovery_at(self, RG_FAULT_IN_COMPLETE, first);
     if (status == RG_OK)
