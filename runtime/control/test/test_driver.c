@@ -358,6 +358,7 @@ static int is_refused(int fd, const void *bytes, size_t count)
 static int hello_refused(const struct job *job, int over_unix,
                          enum rg_message_kind kind, int world_rank)
 {
+    static const char secret[RG_SECRET_BYTES] = "not the secret";
     struct rg_message *hello = rg_message_create(kind, 0);
     uint64_t deadline = rg_clock_ns() + WAIT_MS * 1000000ull;
     unsigned char *frame = NULL;
@@ -366,7 +367,7 @@ static int hello_refused(const struct job *job, int over_unix,
     int refused;
 
     hello->world_rank = world_rank;
-    rg_message_set_data(hello, "not the secret!!", RG_SECRET_BYTES);
+    rg_message_set_data(hello, secret, sizeof(secret));
     rg_wire_encode(hello, &frame, &bytes);
     if (over_unix)
         rg_socket_connect_unix(1, &job->endpoint, deadline, &fd);
