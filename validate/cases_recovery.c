@@ -88,6 +88,8 @@ static const struct recovery {
         .count = LARGE),
     ROW("stop.idle", 3, "at seq 5 phase idle rank %V stop 2s",
         .settings = FAST),
+    ROW("stop.again", 3, "at view %E phase mid rank %V stop 2500ms",
+        .settings = FAST, .rounds = 3, .count = LARGE),
     ROW("rejoin.kill", 2,
         "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
         "kill"),
@@ -391,7 +393,9 @@ static void fill_scenario(const struct recovery *recovery, int size,
     scenario->comes_back = !(recovery->flags & STAYS_OUT);
     scenario->churn = recovery->churn;
     scenario->mode = recovery->mode;
-    scenario->warm = recovery->cut == NO_CUT ? recovery->rounds : 0;
+    /* Fewer rounds do not touch all that the group will ever use. */
+    if (recovery->rounds >= 10 && recovery->cut == NO_CUT)
+        scenario->warm = recovery->rounds;
     if (recovery->settings != NULL)
         snprintf(scenario->settings, sizeof(scenario->settings), "%s",
                  recovery->settings);

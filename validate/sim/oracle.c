@@ -75,6 +75,13 @@ static uint64_t hash_view(const struct rg_view *view)
                              (uint64_t)view->nactive};
     uint64_t hash = rg_hash(RG_HASH_INIT, head, sizeof(head));
 
+    for (int i = 0; i < view->pairs.count; i++) {
+        const struct rg_pair *pair = &view->pairs.items[i];
+        const uint64_t body[] = {(uint64_t)pair->from, (uint64_t)pair->to,
+                                 pair->count};
+
+        hash = rg_hash(hash, body, sizeof(body));
+    }
     for (int rank = 0; rank < view->nactive; rank++) {
         const struct rg_member *member = &view->members[view->order[rank]];
         const uint64_t body[] = {(uint64_t)view->order[rank],
@@ -225,6 +232,26 @@ static void check_single(struct sim_world *world,
                              (unsigned long long)version->view->term);
 }
 
+/* No more is done in a pair than this member has done. */
+static void check_pairs(struct sim_world *world, int rank,
+                        const struct rg_view *view)
+{
+    const struct sim_program *program = &world->processes[rank].program;
+    int own = rg_view_slot_of(program->version->view, rank);
+
+    for (int i = 0; i < SIM_MATES; i++) {
+        const struct sim_mate *mate = &program->mates[i];
+
+        if (rg_pairs_find(&view->pairs, own, mate->slot) > mate->sent ||
+            rg_pairs_find(&view->pairs, mate->slot, own) > mate->come)
+            sim_oracle_break(world,
+                             "epoch %llu says that more is done between slots "
+                             "%d and %d than rank %d has done",
+                             (unsigned long long)view->epoch, own, mate->slot,
+                             rank);
+    }
+}
+
 /* What a member that goes on from the epoch before has seen must stand. */
 static void check_history(struct sim_world *world, int rank,
                           const struct rg_view *view)
@@ -264,8 +291,10 @@ const struct sim_version *sim_oracle_enter(struct sim_world *world, int rank,
                          rank, (unsigned long long)view->epoch);
     check_single(world, version, rank);
     if (program->state == SIM_HELD && program->version &&
-        program->version->view->epoch + 1 == view->epoch)
+        program->version->view->epoch + 1 == view->epoch) {
         check_history(world, rank, view);
+        check_pairs(world, rank, view);
+    }
     version->entered[rank] = process->life;
     return version;
 }

@@ -7,6 +7,7 @@
  *  - a seq completes in one view only;
  *  - committed_seq never decreases, and exceeds no survivor's completion;
  *  - first_seq exceeds every survivor's claims;
+ *  - no more messages of a pair are done than either end has counted;
  *  - the commit floor exceeds no member's completion;
  *  - nobody enters a view that does not name its incarnation as active;
  *  - a workspace in force can be written to by nobody outside the view.

@@ -6,8 +6,8 @@
 #include "validate/sim/world.h"
 
 static const char *const names[SIM_PLANT_COUNT] = {
-    "none",         "stale-epoch", "no-quorum",      "commit-max",
-    "no-first-seq", "local-claim", "reuse-workspace"};
+    "none",         "stale-epoch", "no-quorum",       "commit-max",
+    "no-first-seq", "local-claim", "reuse-workspace", "pair-sent"};
 
 enum sim_plant sim_plant_find(const char *name)
 {
@@ -36,6 +36,8 @@ static struct rg_message *copy(const struct rg_message *message)
     changed->data = NULL;
     if (message->view && !(changed->view = rg_view_clone(message->view)))
         abort();
+    if (rg_pairs_copy(&message->pairs, &changed->pairs))
+        abort();
     if (rg_message_set_data(changed, message->data, message->bytes))
         abort();
     return changed;
@@ -58,6 +60,19 @@ static uint64_t most_completed(const struct sim_world *world,
     return most;
 }
 
+static void count_as_sent(const struct sim_world *world, struct rg_view *view)
+{
+    for (int i = 0; i < view->pairs.count; i++) {
+        struct rg_pair *pair = &view->pairs.items[i];
+        int rank = view->members[pair->from].world_rank;
+        const struct sim_program *program = &world->processes[rank].program;
+
+        for (int mate = 0; mate < SIM_MATES; mate++)
+            if (program->mates[mate].slot == pair->to)
+                pair->count = program->mates[mate].sent;
+    }
+}
+
 static void change_view(const struct sim_world *world, int rank,
                         struct rg_view *view)
 {
@@ -77,6 +92,9 @@ static void change_view(const struct sim_world *world, int rank,
         break;
     case SIM_PLANT_REUSE_WORKSPACE:
         view->workspace = view->epoch % 2;
+        break;
+    case SIM_PLANT_PAIR_SENT:
+        count_as_sent(world, view);
         break;
     default:
         break;

@@ -17,6 +17,7 @@ enum sim_plant {
     SIM_PLANT_NO_FIRST_SEQ,    /* first_seq follows the committed one */
     SIM_PLANT_LOCAL_CLAIM,     /* first_seq follows the coordinator's claims */
     SIM_PLANT_REUSE_WORKSPACE, /* the quarantine is not kept */
+    SIM_PLANT_PAIR_SENT,       /* what has gone to a member is done */
     SIM_PLANT_COUNT
 };
 

@@ -79,6 +79,92 @@ static void advance(struct sim_world *world, int rank)
     }
 }
 
+/* ---- messages between two ------------------------------------------------ */
+
+/* The member before and the one behind it, in the order of the view. */
+static void find_mates(struct sim_program *program, int rank)
+{
+    const struct rg_view *view = program->version->view;
+    int slot = rg_view_slot_of(view, rank);
+    int at = rg_view_rank_of(view, slot);
+    int count = view->nactive;
+
+    for (int i = 0; i < SIM_MATES; i++)
+        program->mates[i] = (struct sim_mate){
+            .slot = i < count - 1
+                        ? view->order[(at + (i ? 1 : count - 1)) % count]
+                        : -1};
+}
+
+/* How many messages to the slot have gone, in the version. */
+static uint64_t sent_to(const struct sim_world *world, int rank,
+                        const struct sim_version *version, int slot)
+{
+    const struct sim_program *program = &world->processes[rank].program;
+
+    for (int i = 0; i < SIM_MATES && program->version == version; i++)
+        if (program->mates[i].slot == slot)
+            return program->mates[i].sent;
+    return 0;
+}
+
+/* Sends now and then, and takes what has been sent. */
+static void converse(struct sim_world *world, int rank)
+{
+    struct sim_program *program = program_of(world, rank);
+    const struct rg_view *view = program->version->view;
+    int own = rg_view_slot_of(view, rank);
+
+    for (int i = 0; i < SIM_MATES; i++) {
+        struct sim_mate *mate = &program->mates[i];
+
+        if (mate->slot < 0)
+            continue;
+        mate->sent += sim_random_hits(&world->random, 5000);
+        if (sim_random_hits(&world->random, 5000))
+            mate->come = sent_to(world, view->members[mate->slot].world_rank,
+                                 program->version, own);
+    }
+}
+
+static void put_pair(struct rg_pairs *pairs, int from, int to, uint64_t count)
+{
+    int at = pairs->count;
+
+    if (!count)
+        return;
+    pairs->count++;
+    while (at > 0 && (pairs->items[at - 1].from > from ||
+                      (pairs->items[at - 1].from == from &&
+                       pairs->items[at - 1].to > to))) {
+        pairs->items[at] = pairs->items[at - 1];
+        at--;
+    }
+    pairs->items[at] = (struct rg_pair){.from = from, .to = to, .count = count};
+}
+
+static void tell_pairs(struct sim_world *world, int rank,
+                       struct rg_message *answer)
+{
+    const struct sim_program *program = program_of(world, rank);
+    struct rg_pair items[2 * SIM_MATES];
+    struct rg_pairs pairs = {.items = items};
+    int own =
+        program->version ? rg_view_slot_of(program->version->view, rank) : -1;
+
+    for (int i = 0; i < SIM_MATES && own >= 0; i++)
+        if (program->mates[i].slot >= 0) {
+            put_pair(&pairs, own, program->mates[i].slot,
+                     program->mates[i].sent);
+            put_pair(&pairs, program->mates[i].slot, own,
+                     program->mates[i].come);
+        }
+    if (rg_pairs_copy(&pairs, &answer->pairs))
+        abort();
+}
+
+/* ---- collectives' ends --------------------------------------------------- */
+
 static void report_stall(struct sim_world *world, int rank)
 {
     struct sim_program *program = program_of(world, rank);
@@ -116,6 +202,7 @@ static void launch(struct sim_world *world, int rank)
     sim_world_step_later(world, rank, launch_delay(world), SIM_STEP_LAUNCH);
     if (program->state != SIM_ACTIVE)
         return;
+    converse(world, rank);
     advance(world, rank);
     if (program->claimed - program->completed < AHEAD_MAX &&
         program->stuck_us <= world->now_us) {
@@ -228,6 +315,7 @@ static void on_prepare(struct sim_world *world, int rank,
     answer->epoch = message->epoch;
     answer->completed = program->completed;
     answer->claimed = program->claimed;
+    tell_pairs(world, rank, answer);
     sim_world_ask_later(world, rank,
                         sim_random_in(&world->random, 50, 3 * SIM_MS), answer);
 }
@@ -258,6 +346,7 @@ static void on_activate(struct sim_world *world, int rank,
         return;
     }
     program->version = sim_oracle_enter(world, rank, view);
+    find_mates(program, rank);
     program->state = SIM_ACTIVE;
     program->claimed = view->first_seq - 1;
     program->completed = view->first_seq - 1;

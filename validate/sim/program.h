@@ -32,6 +32,15 @@ enum sim_program_state {
     SIM_ENDED /* will not come back */
 };
 
+enum { SIM_MATES = 2 }; /* pairs that a program sends and receives in */
+
+/* What it has done in the pair with the member so far before or behind it. */
+struct sim_mate {
+    int slot; /* of the other; -1: nobody */
+    uint64_t sent;
+    uint64_t come;
+};
+
 struct sim_program {
     enum sim_program_state state;
     const struct sim_version *version; /* in force here; null: none */
@@ -40,8 +49,9 @@ struct sim_program {
     uint64_t completed;
     uint64_t committed; /* of the last view */
     int is_quiet;       /* its device writes to no workspace */
-    uint64_t stuck_us;  /* it launches nothing before that time */
-    uint64_t waits_us;  /* since when it waits for its oldest collective */
+    struct sim_mate mates[SIM_MATES];
+    uint64_t stuck_us; /* it launches nothing before that time */
+    uint64_t waits_us; /* since when it waits for its oldest collective */
     int has_reported;
     int joins;
 };

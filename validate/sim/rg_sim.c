@@ -29,7 +29,8 @@ static const char usage[] =
     "  --seed S      seed of the first, 1 by default\n"
     "  --ranks N     processes of a run, 16 by default, 2 to 65536\n"
     "  --plant NAME  a bug to be found: stale-epoch, no-quorum, commit-max,\n"
-    "                no-first-seq, local-claim, reuse-workspace\n"
+    "                no-first-seq, local-claim, reuse-workspace,\n"
+    "                pair-sent\n"
     "  --verbose     tells what happens on standard error\n";
 
 /* A whole number in the range, or a message and 0. */

@@ -15,7 +15,7 @@ tap_result $? "100 seeds of 64 ranks"
 tap_note "$(echo "$output" | tail -n 8 | grep seed)"
 
 for plant in stale-epoch no-quorum commit-max no-first-seq local-claim \
-    reuse-workspace; do
+    reuse-workspace pair-sent; do
     output=$("$sim" --seeds 2000 --ranks 16 --plant $plant)
     [ "$(echo "$output" | tail -n 1)" = "1 passed, 0 failed, 0 skipped" ]
     tap_result $? "$plant is found within 2000 seeds"
