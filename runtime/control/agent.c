@@ -107,6 +107,7 @@ static void group_remove(struct rg_agent *agent, struct rg_agent_group *group)
     rg_message_unref(group->pending);
     rg_message_unref(group->join);
     rg_message_unref(group->stall);
+    rg_message_unref(group->quiet);
     for (int kind = 0; kind < RG_NOTICE_COUNT; kind++)
         rg_message_unref(group->notices[kind]);
     rg_agent_forget(&group->plan);
@@ -169,9 +170,11 @@ void rg_agent_send_quiesced(const struct rg_agent_group *group,
 
     if (message) {
         message->epoch = group->epoch;
-        message->completed = group->completed;
-        message->claimed = group->claimed;
+        message->completed = group->quiet->completed;
+        message->claimed = group->quiet->claimed;
         message->status = group->has_graphs;
+        if (rg_pairs_copy(&group->quiet->pairs, &message->pairs))
+            effects->rc = RG_ENOMEM;
     }
     rg_agent_post(group->promise.leader, message, effects);
 }
@@ -321,16 +324,15 @@ static void ask_plan(struct rg_agent *agent, struct rg_agent_group *group,
 }
 
 static void ask_quiesced(struct rg_agent *agent, struct rg_agent_group *group,
-                         const struct rg_message *request,
-                         struct rg_effects *effects)
+                         struct rg_message *request, struct rg_effects *effects)
 {
     if (group->phase != RG_AGENT_HOLDING || request->epoch != group->epoch) {
         agent->dropped++;
         return;
     }
     group->phase = RG_AGENT_QUIET;
-    group->completed = request->completed;
-    group->claimed = request->claimed;
+    rg_message_unref(group->quiet);
+    group->quiet = rg_message_ref(request);
     rg_agent_send_quiesced(group, effects);
 }
 

@@ -46,9 +46,8 @@ struct rg_agent_group {
     int pending_acked;               /* VIEW_ACK has gone out for it */
     int unchecked; /* VIEWs delivered and not yet acknowledged by the caller */
 
-    uint32_t workspace; /* of the PREPARE in progress */
-    uint64_t completed; /* as of QUIESCED */
-    uint64_t claimed;
+    uint32_t workspace;       /* of the PREPARE in progress */
+    struct rg_message *quiet; /* the caller's QUIESCED; null: none yet */
     uint64_t progress; /* completed here, as the caller says while active */
     uint64_t floor;    /* completed everywhere */
     int has_graphs;    /* live captured graphs */

@@ -22,6 +22,8 @@ static void led_free(struct rg_led *led)
 {
     rg_led_forget_gathers(led);
     rg_led_forget_joins(led, 0);
+    for (int slot = 0; led->slots && slot < led->capacity; slot++)
+        rg_message_unref(led->slots[slot].quiet);
     rg_message_unref(led->plan.request);
     rg_message_unref(led->found);
     rg_view_destroy(led->view);
@@ -49,6 +51,7 @@ struct rg_led *rg_led_create(struct rg_coordinator *coordinator, uint32_t id,
         return NULL;
     led->id = id;
     led->plan.call = 1;
+    led->capacity = capacity;
     led->slots = calloc((size_t)capacity, sizeof(*led->slots));
     if (!led->slots || rg_bitset_init(&led->plan.asked, capacity) ||
         rg_bitset_init(&led->waiting, capacity) ||

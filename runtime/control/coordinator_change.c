@@ -238,7 +238,8 @@ static int name_culprits(const struct rg_coordinator *coordinator,
 
         if (led->proposal->members[slot].status != RG_MEMBER_ACTIVE ||
             is_joiner(led, slot) || rg_bitset_test(&led->stalled, slot) ||
-            led->slots[slot].claimed >= led->stall_seq)
+            (led->slots[slot].quiet &&
+             led->slots[slot].quiet->claimed >= led->stall_seq))
             continue;
         blame(led, slot, "others wait for it in a seq it has not begun",
               effects);
@@ -328,6 +329,11 @@ static void unseat_joiners(struct rg_led *led)
     }
 }
 
+static int has_graphs(const struct rg_led_slot *known)
+{
+    return known->quiet && known->quiet->status;
+}
+
 /* A joiner that would take the new backend from live graphs stays out. */
 static void refuse_legacy_joiners(struct rg_led *led,
                                   struct rg_effects *effects)
@@ -337,7 +343,7 @@ static void refuse_legacy_joiners(struct rg_led *led,
     if (!led->view || led->view->backend != RG_BACKEND_NEW)
         return;
     for (int rank = 0; rank < led->view->nactive; rank++)
-        graphs |= led->slots[led->view->order[rank]].has_graphs;
+        graphs |= has_graphs(&led->slots[led->view->order[rank]]);
     for (int slot = 0; graphs && slot < led->proposal->capacity; slot++) {
         struct rg_member *member = &led->proposal->members[slot];
         struct rg_message *message;
@@ -371,19 +377,72 @@ static void settle_seqs(struct rg_led *led)
     claimed = led->view->first_seq - 1;
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int slot = led->view->order[rank];
-        const struct rg_led_slot *known = &led->slots[slot];
+        const struct rg_message *quiet = led->slots[slot].quiet;
 
-        if (!known->is_quiet || !rg_led_is_present(led, slot))
+        if (!quiet || !rg_led_is_present(led, slot))
             continue;
-        if (known->completed_quiet < completed)
-            completed = known->completed_quiet;
-        if (known->claimed > claimed)
-            claimed = known->claimed;
+        if (quiet->completed < completed)
+            completed = quiet->completed;
+        if (quiet->claimed > claimed)
+            claimed = quiet->claimed;
     }
     if (completed < led->view->committed_seq)
         completed = led->view->committed_seq;
     proposal->committed_seq = completed;
     proposal->first_seq = claimed + 1;
+}
+
+/* What a member that goes on from the view in force says of pairs, or null. */
+static const struct rg_pairs *pairs_of(const struct rg_led *led, int slot)
+{
+    if (slot < 0 || slot >= led->view->capacity ||
+        !rg_led_is_present(led, slot) || !led->slots[slot].quiet ||
+        led->proposal->members[slot].status != RG_MEMBER_ACTIVE)
+        return NULL;
+    return &led->slots[slot].quiet->pairs;
+}
+
+/* Adds what both ends say of the messages from this slot. */
+static void settle_sender(const struct rg_led *led, int from,
+                          struct rg_pairs *settled)
+{
+    const struct rg_pairs *sent = pairs_of(led, from);
+
+    for (int i = 0; sent && i < sent->count; i++) {
+        struct rg_pair pair = sent->items[i];
+        const struct rg_pairs *other = pairs_of(led, pair.to);
+        uint64_t come = pair.from == from && other
+                            ? rg_pairs_find(other, from, pair.to)
+                            : 0;
+
+        if (come < pair.count)
+            pair.count = come;
+        if (pair.count)
+            settled->items[settled->count++] = pair;
+    }
+}
+
+/* A message is done if both ends say so; all others are undone at both. */
+static void settle_pairs(struct rg_led *led, struct rg_effects *effects)
+{
+    struct rg_pairs *settled = &led->proposal->pairs;
+    size_t most = 0;
+
+    rg_pairs_fini(settled);
+    for (int rank = 0; led->view && rank < led->view->nactive; rank++) {
+        const struct rg_pairs *pairs = pairs_of(led, led->view->order[rank]);
+
+        most += pairs ? (size_t)pairs->count : 0;
+    }
+    if (!most)
+        return;
+    settled->items = calloc(most, sizeof(*settled->items));
+    if (!settled->items) {
+        effects->rc = RG_ENOMEM;
+        return;
+    }
+    for (int rank = 0; rank < led->view->nactive; rank++)
+        settle_sender(led, led->view->order[rank], settled);
 }
 
 /* ---- VIEW --------------------------------------------------------------- */
@@ -402,6 +461,7 @@ static int compose(const struct rg_coordinator *coordinator, struct rg_led *led,
             proposal->members[slot].status = RG_MEMBER_ACTIVE;
     rg_view_reorder(proposal);
     settle_seqs(led);
+    settle_pairs(led, effects);
     decide_backend(led, effects);
     proposal->status = RG_VIEW_ACTIVE;
     proposal->term = led->term;
@@ -465,10 +525,9 @@ static void conclude(struct rg_coordinator *coordinator, struct rg_led *led,
 }
 
 void rg_led_on_quiesced(struct rg_coordinator *coordinator, struct rg_led *led,
-                        int slot, const struct rg_message *message,
+                        int slot, struct rg_message *message,
                         struct rg_effects *effects)
 {
-    struct rg_led_slot *known = &led->slots[slot];
 
     if (led->phase != RG_LED_PREPARING || message->term != led->term ||
         message->epoch != led->proposal->epoch ||
@@ -478,10 +537,8 @@ void rg_led_on_quiesced(struct rg_coordinator *coordinator, struct rg_led *led,
     }
     rg_bitset_clear(&led->waiting, slot);
     rg_bitset_set(&led->answered, slot);
-    known->is_quiet = 1;
-    known->completed_quiet = message->completed;
-    known->claimed = message->claimed;
-    known->has_graphs = message->status != 0;
+    rg_message_unref(led->slots[slot].quiet);
+    led->slots[slot].quiet = rg_message_ref(message);
     if (rg_bitset_next(&led->waiting, 0) < 0)
         conclude(coordinator, led, effects);
 }
@@ -499,6 +556,7 @@ static void forget_departed(struct rg_led *led, const struct rg_view *before)
                     before->members[slot].incarnation ==
                         led->view->members[slot].incarnation;
 
+        rg_message_unref(known->quiet);
         *known = (struct rg_led_slot){.completed = led->view->first_seq - 1};
         if (stays)
             continue;

@@ -29,10 +29,8 @@ enum rg_led_phase {
 struct rg_led_slot {
     uint64_t silent;    /* ticks since it was heard */
     uint64_t completed; /* in the epoch in force */
-    int is_quiet;       /* QUIESCED for the change in progress: */
-    uint64_t completed_quiet;
-    uint64_t claimed;
-    int has_graphs;
+    /* QUIESCED for the change in progress; null: not yet. */
+    struct rg_message *quiet;
 };
 
 /* Somebody who waits to be let in. */
@@ -73,9 +71,10 @@ struct rg_led {
     struct rg_bitset answered;  /* and has answered */
     struct rg_bitset confirmed; /* known to be in the view in force */
     /* Of the members of the view in force: */
-    struct rg_bitset gone;     /* dead */
-    struct rg_bitset exited;   /* dead, and can write nowhere */
-    struct rg_bitset left;     /* have said LEAVE */
+    struct rg_bitset gone;   /* dead */
+    struct rg_bitset exited; /* dead, and can write nowhere */
+    struct rg_bitset left;   /* have said LEAVE */
+    int capacity;
     struct rg_led_slot *slots; /* [capacity] */
 
     int is_disturbed;         /* a change must find out what is wrong */
@@ -181,7 +180,7 @@ void rg_led_propose(struct rg_coordinator *coordinator, struct rg_led *led,
 void rg_led_lose_member(struct rg_coordinator *coordinator, struct rg_led *led,
                         int slot, struct rg_effects *effects);
 void rg_led_on_quiesced(struct rg_coordinator *coordinator, struct rg_led *led,
-                        int slot, const struct rg_message *message,
+                        int slot, struct rg_message *message,
                         struct rg_effects *effects);
 void rg_led_on_view_ack(struct rg_coordinator *coordinator, struct rg_led *led,
                         int slot, const struct rg_message *message,

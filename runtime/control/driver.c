@@ -381,7 +381,8 @@ int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
 }
 
 int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
-                       uint64_t completed, uint64_t claimed)
+                       uint64_t completed, uint64_t claimed,
+                       const struct rg_pairs *pairs)
 {
     struct rg_message *message = rg_message_create(RG_MSG_QUIESCED, group);
 
@@ -389,6 +390,10 @@ int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
         message->epoch = epoch;
         message->completed = completed;
         message->claimed = claimed;
+    }
+    if (message && pairs && rg_pairs_copy(pairs, &message->pairs)) {
+        rg_message_unref(message);
+        message = NULL;
     }
     return ask_known(driver, message);
 }

@@ -130,10 +130,13 @@ int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
 /*
  * The answers of the diagram above. `epoch` is the event's. A change may begin
  * again: every PREPARE and every VIEW that comes is answered, the last VIEW
- * before ACTIVATE is the one that counts.
+ * before ACTIVATE is the one that counts. `pairs` (null: none) is what this
+ * member has sent to others in this epoch and what has come to it; view->pairs
+ * says what of it is done at both ends.
  */
 int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
-                       uint64_t completed, uint64_t claimed);
+                       uint64_t completed, uint64_t claimed,
+                       const struct rg_pairs *pairs);
 int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
                          uint64_t epoch);
 

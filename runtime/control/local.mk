@@ -18,6 +18,7 @@ librg_control_a_SOURCES = \
 	runtime/control/driver_socket.c runtime/control/driver_socket.h \
 	runtime/control/machine.c runtime/control/machine.h \
 	runtime/control/message.c runtime/control/message.h \
+	runtime/control/pairs.c runtime/control/pairs.h \
 	runtime/control/view.c runtime/control/view.h \
 	runtime/control/wire.c runtime/control/wire.h
 

@@ -28,6 +28,7 @@ void rg_message_unref(struct rg_message *message)
     if (!message || --message->references > 0)
         return;
     rg_view_destroy(message->view);
+    rg_pairs_fini(&message->pairs);
     free(message->data);
     free(message);
 }

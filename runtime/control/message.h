@@ -29,7 +29,8 @@ enum rg_message_kind {
     RG_MSG_JOIN,     /* capacity, first_seq, status (1: to a group that runs),
                         info, endpoint, policy (data) */
     RG_MSG_LEAVE,    /* nothing */
-    RG_MSG_QUIESCED, /* epoch, completed, claimed, status (1: live graphs) */
+    RG_MSG_QUIESCED, /* epoch, completed, claimed, status (1: live graphs),
+                        pairs that this member is in */
     RG_MSG_VIEW_ACK, /* epoch, attempt */
     RG_MSG_POLICY,   /* call, policy (data) */
     RG_MSG_CHANGE,   /* call, slots to deactivate (data), status (1: those of
@@ -133,7 +134,8 @@ struct rg_message {
     struct rg_endpoint endpoint;
     struct rg_ballot ballot; /* under which `view` was accepted */
     struct rg_view *view;    /* owned */
-    unsigned char *data;     /* owned; data[bytes] is 0; null when bytes is 0 */
+    struct rg_pairs pairs;
+    unsigned char *data; /* owned; data[bytes] is 0; null when bytes is 0 */
     size_t bytes;
 };
 

@@ -42,6 +42,8 @@ struct rg_view *rg_view_clone(const struct rg_view *view)
         memcpy(copy->faults, view->faults,
                (size_t)view->nfaults * sizeof(*view->faults));
     }
+    if (rg_pairs_copy(&view->pairs, &copy->pairs))
+        goto error;
     owned = *copy;
     *copy = *view;
     copy->references = 1;
@@ -49,6 +51,7 @@ struct rg_view *rg_view_clone(const struct rg_view *view)
     copy->order = owned.order;
     copy->policy = owned.policy;
     copy->faults = owned.faults;
+    copy->pairs = owned.pairs;
     memcpy(copy->members, view->members, slots * sizeof(*view->members));
     memcpy(copy->order, view->order, slots * sizeof(*view->order));
     return copy;
@@ -69,6 +72,7 @@ void rg_view_destroy(struct rg_view *view)
         return;
     free(view->policy);
     free(view->faults);
+    rg_pairs_fini(&view->pairs);
     free(view->order);
     free(view->members);
     free(view);

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "runtime/control/pairs.h"
 #include "runtime/core/bitset.h"
 #include "runtime/types.h"
 
@@ -119,6 +120,8 @@ struct rg_view {
     uint32_t workspace; /* the generation this epoch uses */
     /* The collective request of the epoch before that it answers; 0: none. */
     uint64_t plan;
+    /* What both ends of a pair had done in the epoch before. */
+    struct rg_pairs pairs;
     struct rg_link_fault *faults; /* [nfaults], owned */
     int nfaults;
 };

@@ -243,6 +243,33 @@ static void walk_faults(struct codec *codec, struct rg_view *view)
     }
 }
 
+static void walk_pairs(struct codec *codec, struct rg_pairs *pairs)
+{
+    enum { PAIR_BYTES = 16 };
+    int count = pairs->count;
+
+    walk_int(codec, &count);
+    if (codec->mode == READ) {
+        if (count < 0 || (size_t)count > left(codec) / PAIR_BYTES)
+            fail(codec, RG_EPROTO);
+        if (codec->rc || !count)
+            return;
+        pairs->items = calloc((size_t)count, sizeof(*pairs->items));
+        if (!pairs->items) {
+            fail(codec, RG_ENOMEM);
+            return;
+        }
+        pairs->count = count;
+    }
+    for (int i = 0; i < count && !codec->rc; i++) {
+        walk_int(codec, &pairs->items[i].from);
+        walk_int(codec, &pairs->items[i].to);
+        walk_u64(codec, &pairs->items[i].count);
+    }
+    if (codec->mode == READ && !rg_pairs_are_sorted(pairs))
+        fail(codec, RG_EPROTO);
+}
+
 static void walk_view(struct codec *codec, struct rg_message *message)
 {
     int capacity = message->view ? message->view->capacity : 0;
@@ -268,6 +295,7 @@ static void walk_view(struct codec *codec, struct rg_message *message)
     for (int slot = 0; slot < capacity && !codec->rc; slot++)
         walk_member(codec, &view->members[slot]);
     walk_faults(codec, view);
+    walk_pairs(codec, &view->pairs);
     if (codec->mode == READ)
         rg_view_reorder(view);
 }
@@ -302,6 +330,7 @@ static void walk_quiesced(struct codec *codec, struct rg_message *message)
     walk_int(codec, &message->status);
     walk_u64(codec, &message->completed);
     walk_u64(codec, &message->claimed);
+    walk_pairs(codec, &message->pairs);
 }
 
 static void walk_attempt(struct codec *codec, struct rg_message *message)

@@ -184,7 +184,7 @@ static void on_prepare(struct rg_recovery *recovery,
     forget_failures(recovery);
     reach(recovery, RG_PHASE_HELD, event->epoch);
     rg_driver_quiesced(driver_of(recovery), comm->group, event->epoch,
-                       comm->held.completed, comm->held.claimed);
+                       comm->held.completed, comm->held.claimed, NULL);
 }
 
 static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)

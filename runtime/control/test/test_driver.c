@@ -159,14 +159,23 @@ static int expect(struct rg_driver *driver, enum rg_event_kind kind,
 static int change(struct rg_driver *driver, int rank, uint64_t epoch,
                   struct rg_view **view_out)
 {
+    /* Each has sent to rank 0, which has had all but that of rank 3. */
+    struct rg_pair sent = {.from = rank, .to = 0, .count = 7};
+    struct rg_pair come[] = {{.from = 1, .count = 5}, {.from = 2, .count = 9}};
+    const struct rg_pairs pairs = {.items = rank ? &sent : come,
+                                   .count = rank ? 1 : 2};
     struct rg_group_event event = {0};
 
     CHECK(expect(driver, RG_EVENT_PREPARE, &event));
     CHECK(event.epoch == epoch && event.workspace == (epoch - 1) % 3);
     CHECK(!rg_driver_quiesced(driver, GROUP, epoch, 100 + (uint64_t)rank,
-                              110 + (uint64_t)rank));
+                              110 + (uint64_t)rank, &pairs));
     CHECK(expect(driver, RG_EVENT_VIEW, &event));
     CHECK(event.view && event.view->epoch == epoch);
+    if (epoch > 1)
+        CHECK(event.view->pairs.count == 2 &&
+              rg_pairs_find(&event.view->pairs, 1, 0) == 5 &&
+              rg_pairs_find(&event.view->pairs, 2, 0) == 7);
     *view_out = event.view;
     CHECK(!rg_driver_view_ready(driver, GROUP, epoch));
     CHECK(expect(driver, RG_EVENT_ACTIVATE, &event));

@@ -145,7 +145,7 @@ static int rank_step(struct rank *self)
     switch (event.kind) {
     case RG_EVENT_PREPARE:
         return !rg_driver_quiesced(self->driver, GROUP, event.epoch,
-                                   FIRST_SEQ - 1, FIRST_SEQ - 1);
+                                   FIRST_SEQ - 1, FIRST_SEQ - 1, NULL);
     case RG_EVENT_VIEW:
         rg_view_destroy(self->coming);
         self->coming = event.view;
@@ -414,7 +414,7 @@ static void changer_main(struct job *job, int rank)
         while (ok && atomic_load(&job->step) < 2)
             rg_clock_sleep_ns(NS_PER_MS);
         ok = ok && !rg_driver_quiesced(self.driver, GROUP, event.epoch,
-                                       FIRST_SEQ - 1, FIRST_SEQ - 1);
+                                       FIRST_SEQ - 1, FIRST_SEQ - 1, NULL);
     }
     ok = ok && rank_follow(&self, 3);
     rank_close(&self);

@@ -532,6 +532,85 @@ static void joining_is_bounded(void **state)
     assert_int_equal(world->boxed[1], 0);
 }
 
+/* ---- pairs ----------------------------------------------------------------
+ */
+
+/* The caller's QUIESCED of epoch 2 with what it says of these pairs. */
+static void answer_pairs(struct world *world, int rank, struct rg_pair *items,
+                         int count)
+{
+    const struct rg_pairs pairs = {.items = items, .count = count};
+    struct rg_message *message = request(RG_MSG_QUIESCED);
+
+    message->epoch = 2;
+    assert_int_equal(rg_pairs_copy(&pairs, &message->pairs), RG_OK);
+    ask(world, rank, message);
+}
+
+/* All agents are asked for a policy, and their callers have been told. */
+static void begin_change(struct world *world)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        ask_text(world, rank, RG_MSG_POLICY, "p");
+    settle(world);
+    for (int rank = 0; rank < RANKS; rank++)
+        expect(world, rank, RG_MSG_PREPARE);
+}
+
+/*
+ * What only one end says, what a stranger says and what is said of slots that
+ * do not exist counts for nothing.
+ */
+static void a_pair_has_what_both_ends_say(void **state)
+{
+    struct rg_pair of_0[] = {{0, 1, 9}, {0, 2, 4}, {1, 0, 6}};
+    struct rg_pair of_1[] = {{0, 1, 8}, {1, 0, 7}, {1, 3, 3}};
+    struct rg_pair of_2[] = {{0, 1, 1}, {0, 2, 4}, {2, -1, 2}, {2, 99, 2}};
+    struct rg_pair of_3[] = {{2, 3, 5}};
+    static const struct rg_pair want[] = {{0, 1, 8}, {0, 2, 4}, {1, 0, 6}};
+    struct world *world = formed(state);
+
+    begin_change(world);
+    answer_pairs(world, 0, of_0, 3);
+    answer_pairs(world, 1, of_1, 3);
+    answer_pairs(world, 2, of_2, 4);
+    answer_pairs(world, 3, of_3, 1);
+    settle(world);
+    for (int rank = 0; rank < RANKS; rank++) {
+        struct rg_message *view = take_kind(world, rank, RG_MSG_VIEW);
+
+        assert_int_equal(view->view->pairs.count, 3);
+        assert_memory_equal(view->view->pairs.items, want, sizeof(want));
+        rg_message_unref(view);
+    }
+}
+
+/* Nothing is done with a member that does not go on. */
+static void a_pair_ends_with_either_end(void **state)
+{
+    struct rg_pair of_0[] = {{0, 1, 9}, {0, 3, 4}, {3, 0, 6}};
+    struct rg_pair of_1[] = {{0, 1, 9}};
+    struct rg_pair of_3[] = {{0, 3, 4}, {3, 0, 6}};
+    const struct rg_input gone = {
+        .kind = RG_INPUT_GONE, .peer = 3, .process = 1};
+    struct world *world = formed(state);
+    struct rg_message *view;
+
+    begin_change(world);
+    answer_pairs(world, 0, of_0, 3);
+    answer_pairs(world, 1, of_1, 1);
+    answer_pairs(world, 3, of_3, 2);
+    settle(world);
+    world->dead[3] = 1;
+    step_coordinator(world, 0, &gone);
+    answer_pairs(world, 2, NULL, 0);
+    settle(world);
+    view = take_kind(world, 0, RG_MSG_VIEW);
+    assert_int_equal(view->view->pairs.count, 1);
+    assert_true(rg_pairs_find(&view->view->pairs, 0, 1) == 9);
+    rg_message_unref(view);
+}
+
 /* ---- gather ---------------------------------------------------------------
  */
 
@@ -711,6 +790,8 @@ int main(void)
         TEST(stale_and_repeated_answers_are_dropped),
         TEST(agents_drop_what_does_not_fit),
         TEST(joining_is_bounded),
+        TEST(a_pair_has_what_both_ends_say),
+        TEST(a_pair_ends_with_either_end),
         TEST(gather_answers_in_rank_order),
         TEST(gathers_pair_by_call),
         TEST(a_gather_given_up_ends_for_all),

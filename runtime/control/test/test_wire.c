@@ -30,6 +30,25 @@ static void fill_info(struct rg_member_info *info)
     snprintf(info->device_uuid, sizeof(info->device_uuid), "GPU-1");
 }
 
+static void fill_pairs(struct rg_pairs *pairs)
+{
+    struct rg_pair items[] = {{1, 2, 1ull << 33}, {2, 0, 1}, {2, 1, 3}};
+    const struct rg_pairs filled = {.items = items, .count = 3};
+
+    assert_int_equal(rg_pairs_copy(&filled, pairs), RG_OK);
+}
+
+static void assert_pairs_equal(const struct rg_pairs *a,
+                               const struct rg_pairs *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++) {
+        assert_int_equal(a->items[i].from, b->items[i].from);
+        assert_int_equal(a->items[i].to, b->items[i].to);
+        assert_true(a->items[i].count == b->items[i].count);
+    }
+}
+
 static struct rg_view *sample_view(uint64_t term, uint64_t epoch)
 {
     struct rg_view *view = rg_view_create(3, VIEW_CAPACITY);
@@ -49,6 +68,7 @@ static struct rg_view *sample_view(uint64_t term, uint64_t epoch)
     view->members[2].quarantine = 3;
     assert_int_equal(rg_view_add_fault(view, 1, 3), RG_OK);
     assert_int_equal(rg_view_add_fault(view, 1, 3), RG_OK);
+    fill_pairs(&view->pairs);
     view->epoch = epoch;
     view->status = RG_VIEW_ACTIVE;
     view->backend = RG_BACKEND_NEW;
@@ -94,6 +114,7 @@ static struct rg_message *sample(enum rg_message_kind kind)
         message->completed = 11;
         message->claimed = 13;
         message->status = 1;
+        fill_pairs(&message->pairs);
         break;
     case RG_MSG_VIEW_ACK:
     case RG_MSG_ACTIVATE:
@@ -172,6 +193,7 @@ static void assert_views_equal(const struct rg_view *a, const struct rg_view *b)
     assert_int_equal(a->nactive, b->nactive);
     assert_true(rg_view_is_same(a, b));
     assert_true(a->plan == b->plan);
+    assert_pairs_equal(&a->pairs, &b->pairs);
     assert_int_equal(a->nfaults, b->nfaults);
     assert_memory_equal(a->faults, b->faults,
                         (size_t)a->nfaults * sizeof(*a->faults));
@@ -206,6 +228,7 @@ static void assert_messages_equal(const struct rg_message *a,
     assert_int_equal(a->attempt, b->attempt);
     assert_int_equal(a->subject, b->subject);
     assert_int_equal(rg_ballot_compare(&a->ballot, &b->ballot), 0);
+    assert_pairs_equal(&a->pairs, &b->pairs);
     assert_int_equal(a->capacity, b->capacity);
     assert_int_equal(a->workspace, b->workspace);
     assert_true(a->first_seq == b->first_seq && a->call == b->call);
@@ -401,6 +424,8 @@ static void wrong_versions_kinds_and_texts_are_refused(void **state)
     refuse_changed(RG_MSG_LEAVE, 3, 1);
     refuse_changed(RG_MSG_POLICY, HEAD + 8 + 4 + 2, 0); /* 0 in the text */
     refuse_changed(RG_MSG_VIEW, HEAD + 4 + 3, 0x80);    /* negative capacity */
+    refuse_changed(RG_MSG_QUIESCED, HEAD + 20 + 3, 0x80); /* so many pairs */
+    refuse_changed(RG_MSG_QUIESCED, HEAD + 20 + 4, 9);    /* out of order */
     refuse_changed(RG_MSG_NOTICE, HEAD, RG_NOTICE_COUNT);
     refuse_changed(RG_MSG_GRANT, HEAD, 2); /* neither a view nor none */
     for (int kind = RG_MSG_LEAVE; kind < RG_MSG_COUNT; kind++)
