@@ -15,8 +15,10 @@
  *     ACTIVATE(e+1)                        -->   in force
  *
  * Every seq in (committed, first) is aborted at every member; the new view
- * serves seq >= first only. A group's first view is made in the same way once
- * all ranks of the job have joined, except that its first seq is given.
+ * serves seq >= first only. Of messages between two members those are done
+ * that both ends have counted (pairs.h). A group's first view is made in the
+ * same way once all ranks of the job have joined, except that its first seq is
+ * given.
  *
  * Who has not answered within the window is a culprit and leaves; so does who
  * is gone, and who has never claimed the seq that others wait in. Whoever

@@ -532,6 +532,19 @@ static void joining_is_bounded(void **state)
     assert_int_equal(world->boxed[1], 0);
 }
 
+/* ---- silence --------------------------------------------------------------
+ */
+
+/* The first tick may follow at once on what was heard last. */
+static void ticks_prove_a_silence(void **state)
+{
+    (void)state;
+    assert_int_equal(rg_machine_ticks(200, 200), 2);
+    assert_int_equal(rg_machine_ticks(201, 200), 3);
+    assert_int_equal(rg_machine_ticks(500, 200), 4);
+    assert_int_equal(rg_machine_ticks(600, 200), 4);
+}
+
 /* ---- pairs ----------------------------------------------------------------
  */
 
@@ -790,6 +803,7 @@ int main(void)
         TEST(stale_and_repeated_answers_are_dropped),
         TEST(agents_drop_what_does_not_fit),
         TEST(joining_is_bounded),
+        TEST(ticks_prove_a_silence),
         TEST(a_pair_has_what_both_ends_say),
         TEST(a_pair_ends_with_either_end),
         TEST(gather_answers_in_rank_order),
