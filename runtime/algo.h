@@ -35,6 +35,9 @@ struct rg_shape {
 struct rg_limits {
     uint64_t max_bytes; /* largest buffer; UINT64_MAX: any */
     uint64_t max_chunk; /* bytes; 0: the algorithm has no chunks */
+    /* What an epoch must find zero: so many bytes at the area's start.
+     * RG_ALGO_PACKETS: as many of its slots as are used. */
+    uint64_t head;
 };
 
 /* Runs one team's thread on the emulated device. */

@@ -39,9 +39,10 @@ RG_FN int all_reduce_switch(struct rg_call *call, enum rg_op op)
 RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
                              uint64_t *run_out)
 {
-    const struct rg_plan *plan = call->plan;
+    const struct rg_plan *plan = call->dev->plan[call->index];
     const uint64_t bytes = call->count * sizeof(rg_elem);
 
+    call->plan = plan;
     call->rule = rg_rule_for(plan, RG_COLL_all_reduce, bytes);
     call->workspace =
         plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
@@ -52,63 +53,88 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
     return 0;
 }
 
-/* The plan's way, out of line: the hot path stays short and in registers. */
-RG_FN_COLD int all_reduce_planned_cold(const struct rg_call *call,
-                                       enum rg_op op, uint64_t *run_out,
-                                       uint64_t *packet_cursor_out)
+/* Whatever the claim and the size ask for. Every thread. */
+RG_FN void all_reduce_any(const struct rg_open *open, struct rg_call *call,
+                          enum rg_op op, const struct all_reduce_packets *ahead)
 {
-    struct rg_call copy = *call;
-    const int failed = all_reduce_planned(&copy, op, run_out);
+    const struct rg_hot_plan *hot = &open->hot->plan[open->plan];
+    uint64_t run = 0;
+    int failed = 0;
 
-    *packet_cursor_out = copy.packet_cursor;
-    return failed | copy.refused;
+    if (!open->granted) {
+        failed = rg_fail(call, RG_EABORTED, -1);
+    } else if ((int64_t)(call->seq - hot->first_seq) < 0) {
+        /* Aborted for the group before it was launched here. */
+    } else if (call->count * sizeof(rg_elem) <= hot->packet_max_bytes) {
+        run = RG_RUN(RG_ALL_REDUCE_oneshot_ll, call->team.count, hot->epoch);
+        failed = all_reduce_packets_hot(call, op, hot, ahead);
+    } else {
+        failed = all_reduce_planned(call, op, &run);
+    }
+    rg_close(call, open, failed, run);
 }
 
-/*
- * Sizes that the hot line's plan gives to packets take the hot path.
- * `hot_only`: the caller's kernel is made for it, others go out of line.
- */
-RG_FN int all_reduce_run(struct rg_call *call, enum rg_op op,
-                         const struct rg_hot_plan *hot,
-                         const struct all_reduce_packets *ahead,
-                         const int hot_only, uint64_t *run_out)
+/* The same out of line, for a kernel that is made for packets. */
+RG_FN_COLD void all_reduce_other(const struct rg_launch *launch,
+                                 struct rg_team team, uint64_t bits,
+                                 enum rg_op op)
 {
-    if (call->count * sizeof(rg_elem) <= hot->packet_max_bytes) {
-        *run_out =
-            RG_RUN(RG_ALL_REDUCE_oneshot_ll, call->team.count, hot->epoch);
-        return all_reduce_packets_hot(call, op, hot, ahead);
-    }
-    if (hot_only) {
-        const struct rg_call copy = *call;
-        uint64_t cursor;
-        const int failed = all_reduce_planned_cold(&copy, op, run_out, &cursor);
+    const struct rg_open open = rg_open_of(&launch->comm->hot, bits);
+    const struct all_reduce_packets ahead =
+        all_reduce_packets_ahead(&team, launch->send, launch->count);
+    struct rg_call call = rg_call_of(launch, &team, &open);
 
-        call->packet_cursor = cursor;
-        return failed;
-    }
-    return all_reduce_planned(call, op, run_out);
+    all_reduce_any(&open, &call, op, &ahead);
 }
 
 RG_FN void all_reduce_entry(const struct rg_launch *launch,
-                            struct rg_team *team, enum rg_op op,
-                            const int hot_only)
+                            struct rg_team *team, enum rg_op op)
 {
+    const struct rg_opening opening = rg_open_begin(launch, team);
     const struct all_reduce_packets ahead =
         all_reduce_packets_ahead(team, launch->send, launch->count);
-    const struct rg_open open = rg_open(launch, team);
-    const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
+    const struct rg_open open = rg_open_end(launch, team, &opening);
     struct rg_call call;
-    uint64_t run = 0;
-    int failed = 0;
 
     if (!open.joined)
         return;
     call = rg_call_of(launch, team, &open);
-    if (!open.granted)
-        failed = rg_fail(&call, RG_EABORTED, -1);
-    else if ((int64_t)(call.seq - hot->first_seq) >= 0)
-        failed = all_reduce_run(&call, op, hot, &ahead, hot_only, &run);
-    rg_close(&call, &open, failed, run);
+    all_reduce_any(&open, &call, op, &ahead);
+}
+
+/* 1: it runs now, and by the packets of the hot line. */
+RG_FN int all_reduce_is_hot(const struct rg_open *open,
+                            const struct rg_call *call,
+                            const struct rg_hot_plan *hot)
+{
+    return open->granted && (int64_t)(call->seq - hot->first_seq) >= 0 &&
+           call->count * sizeof(rg_elem) <= hot->packet_max_bytes;
+}
+
+/*
+ * The entry of small sizes: one team, and nothing in the way of packets. A
+ * small invocation takes as long as its instructions are many, so all that is
+ * rare is in functions of its own.
+ */
+RG_FN void all_reduce_small_entry(const struct rg_launch *launch,
+                                  struct rg_team *team, enum rg_op op)
+{
+    const struct rg_opening opening = rg_open_begin(launch, team);
+    const struct all_reduce_packets ahead =
+        all_reduce_packets_ahead(team, launch->send, launch->count);
+    const struct rg_open open = rg_open_end(launch, team, &opening);
+    const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
+    struct rg_call call;
+
+    if (!open.joined)
+        return;
+    call = rg_call_of(launch, team, &open);
+    if (RG_RARE(!all_reduce_is_hot(&open, &call, hot))) {
+        all_reduce_other(launch, *team, open.bits, op);
+        return;
+    }
+    rg_close(&call, &open, all_reduce_packets_hot(&call, op, hot, &ahead),
+             RG_RUN(RG_ALL_REDUCE_oneshot_ll, 1, hot->epoch));
 }
 
 /* What a benchmark compares the entry with; sizes of the hot path only. */
@@ -135,15 +161,15 @@ enum { RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
         RG_CAT(RG_CAT(all_reduce_small_, RG_ENTRY_DTYPE),                      \
                _##op)(const __grid_constant__ struct rg_launch launch)         \
     {                                                                          \
-        struct rg_team team = rg_team_here();                                  \
-        all_reduce_entry(&launch, &team, RG_##op, 1);                          \
+        struct rg_team team = rg_team_here(1);                                 \
+        all_reduce_small_entry(&launch, &team, RG_##op);                       \
     }                                                                          \
     static __global__ void __launch_bounds__(RG_LARGE_THREADS, 1)              \
         RG_CAT(RG_CAT(all_reduce_large_, RG_ENTRY_DTYPE),                      \
                _##op)(const __grid_constant__ struct rg_launch launch)         \
     {                                                                          \
-        struct rg_team team = rg_team_here();                                  \
-        all_reduce_entry(&launch, &team, RG_##op, 0);                          \
+        struct rg_team team = rg_team_here(0);                                 \
+        all_reduce_entry(&launch, &team, RG_##op);                             \
     }
 RG_OP_LIST(RG_X)
 #undef RG_X
@@ -152,7 +178,7 @@ static __global__ void __launch_bounds__(RG_SMALL_THREADS, 1)
     RG_CAT(all_reduce_bare_,
            RG_ENTRY_DTYPE)(const __grid_constant__ struct rg_launch launch)
 {
-    struct rg_team team = rg_team_here();
+    struct rg_team team = rg_team_here(1);
     all_reduce_bare(&launch, &team);
 }
 
@@ -177,7 +203,7 @@ const struct rg_cuda_entry RG_CAT(rg_all_reduce_cuda_,
     static void RG_CAT(all_reduce_, op)(const struct rg_launch *launch,        \
                                         struct rg_team *team)                  \
     {                                                                          \
-        all_reduce_entry(launch, team, RG_##op, 0);                            \
+        all_reduce_entry(launch, team, RG_##op);                               \
     }
 RG_OP_LIST(RG_X)
 #undef RG_X

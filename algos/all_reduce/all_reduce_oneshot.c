@@ -218,6 +218,7 @@ RG_ALGO_LAYOUT(all_reduce_oneshot)
     if (shape->capacity > RG_ONESHOT_MAX_RANKS)
         return 0;
     limits_out->max_bytes = UINT64_MAX;
+    limits_out->head = head;
     limits_out->max_chunk = rg_chunk_round(room / slots);
     return head + slots * limits_out->max_chunk;
 }

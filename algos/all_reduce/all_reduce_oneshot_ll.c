@@ -50,9 +50,11 @@ RG_FN void all_reduce_packets_push(const struct rg_call *call,
                                    const struct rg_packet_path *path,
                                    const struct all_reduce_packets *mine)
 {
+    RG_ROLLED
     for (uint64_t i = mine->begin; i < mine->end; i += mine->step) {
         const uint64_t word = all_reduce_packets_own(call, mine, i);
 
+        RG_ROLLED
         for (int p = 0; p < path->nranks; p++)
             if (p != path->rank)
                 rg_packet_store(rg_packet_inbox(call, path, p) +
@@ -70,6 +72,7 @@ RG_FN int all_reduce_packets_unit(struct rg_call *call, enum rg_op op,
     rg_accum acc[RG_UNIT_ELEMS] = {0};
     union rg_unit unit;
 
+    RG_ROLLED
     for (int r = 0; r < path->nranks; r++, slot += path->stride) {
         unit.word = own;
         if (r != path->rank &&
@@ -94,6 +97,7 @@ RG_FN int all_reduce_packets(struct rg_call *call, enum rg_op op,
 {
     call->packet_cursor++;
     all_reduce_packets_push(call, path, mine);
+    RG_ROLLED
     for (uint64_t i = mine->begin; i < mine->end; i += mine->step)
         if (all_reduce_packets_unit(call, op, path, i,
                                     all_reduce_packets_own(call, mine, i)))
@@ -104,8 +108,7 @@ RG_FN int all_reduce_packets(struct rg_call *call, enum rg_op op,
 /* All teams take part, whatever the rule's channels: slots are per unit. */
 RG_FN int all_reduce_oneshot_ll(struct rg_call *call, enum rg_op op)
 {
-    const struct rg_hot_plan *hot =
-        &call->dev->hot.plan[call->plan == call->dev->plan[1]];
+    const struct rg_hot_plan *hot = &call->dev->hot.plan[call->index];
     const struct rg_packet_path path = rg_packet_path_of(
         hot, hot->nranks <= RG_HOT_PEERS ? hot->inbox : 0, call->packet_cursor);
     const struct all_reduce_packets mine =
@@ -132,6 +135,7 @@ RG_ALGO_LAYOUT(all_reduce_oneshot_ll)
 
     limits_out->max_bytes = units * RG_PACKET_PAYLOAD;
     limits_out->max_chunk = 0;
+    limits_out->head = 0;
     return units * slots;
 }
 

@@ -234,6 +234,7 @@ RG_ALGO_LAYOUT(all_reduce_ring)
     const uint64_t room = shape->budget > head ? shape->budget - head : 0;
 
     limits_out->max_bytes = UINT64_MAX;
+    limits_out->head = head;
     limits_out->max_chunk = rg_chunk_round(room / (channels * RG_RING_DEPTH));
     return head + channels * RG_RING_DEPTH * limits_out->max_chunk;
 }

@@ -21,6 +21,8 @@ enum { RG_GAP_NS = 100000000, RG_LOOK_POLLS = 16 };
 struct rg_call {
     struct rg_team team;
     struct rg_comm_dev *dev;
+    int index; /* of the plan in force, 0 or 1 */
+    /* Where no packets are sent: to read it takes a load of its own. */
     const struct rg_plan *plan;
     const struct rg_rule *rule;
     uint64_t workspace; /* offset of the algorithm's area in every region */
@@ -90,7 +92,7 @@ RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
         return RG_OK;
     if (rg_load_relaxed(&dev->latch.reasons))
         return RG_EFAILED;
-    if (rg_load_relaxed(dev->abort_epoch) >= call->plan->epoch)
+    if (rg_load_relaxed(dev->abort_epoch) >= dev->hot.plan[call->index].epoch)
         return RG_EABORTED;
     return waiter->waited > dev->deadline_ns ? RG_ETIMEDOUT : RG_OK;
 }
@@ -101,9 +103,7 @@ RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 #if !RG_ON_CUDA
     call->team.emu->relax(waiter->polls, call->team.emu->crowded);
 #endif
-    if (++waiter->polls % RG_LOOK_POLLS || call->unbounded)
-        return RG_OK;
-    return rg_wait_look(call, waiter);
+    return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
 }
 
 /* A wait for `peer` ends with `status`; only lateness is held against it. */

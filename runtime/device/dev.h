@@ -31,6 +31,18 @@
 #define RG_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/*
+ * Before a loop that must stay short: instructions are fetched as they are
+ * needed, and a small invocation feels every line of them. And of a condition
+ * that belongs out of the way.
+ */
+#if RG_ON_CUDA
+#define RG_ROLLED _Pragma("unroll 1")
+#else
+#define RG_ROLLED
+#endif
+#define RG_RARE(condition) __builtin_expect((condition) != 0, 0)
+
 #define RG_CAT_(a, b) a##b
 #define RG_CAT(a, b)  RG_CAT_(a, b)
 

@@ -18,16 +18,27 @@
 #include "runtime/device/call.h"
 #include "runtime/device/keeper.h"
 
-/* What a claim found. `word` is the control word before this claim's add. */
-struct rg_claim {
-    uint64_t word;
-    int granted; /* 0: the launch may only close, or must leave */
-    int joined;  /* the launch is claimed: it takes part in closing */
+enum {
+    RG_OPEN_GRANTED = 1, /* else the launch may only close, or must leave */
+    RG_OPEN_JOINED = 2,  /* it is claimed: it takes part in closing */
+    RG_OPEN_PLAN = 4,    /* which plan */
+    RG_OPEN_PARKED = 8   /* it had to wait: what was read before is old */
 };
 
+/* What a claim found. */
+struct rg_claim {
+    uint64_t word; /* the control word before this claim's add */
+    uint64_t bits; /* RG_OPEN_* */
+};
+
+RG_FN uint64_t rg_claim_granted(uint64_t word)
+{
+    return RG_OPEN_GRANTED | RG_OPEN_JOINED |
+           (word & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0);
+}
+
 /* Waits, bounded, until the control word is open or rewritten. One thread. */
-RG_FN_COLD int rg_claim_park(struct rg_comm_dev *dev,
-                             const struct rg_team *team)
+RG_FN int rg_claim_park(struct rg_comm_dev *dev, const struct rg_team *team)
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
 
@@ -40,31 +51,27 @@ RG_FN_COLD int rg_claim_park(struct rg_comm_dev *dev,
     return RG_OK;
 }
 
-/* One thread. Says whether it had to wait: what was read before is old. */
-RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
-                                    struct rg_team *team, int *parked_out)
+/* A claim that found the word held, with `word`. */
+RG_FN_COLD struct rg_claim rg_claim_held(struct rg_comm_dev *dev,
+                                         struct rg_team team, uint64_t word)
 {
-    const uint64_t add = team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
-    struct rg_claim claim = {0, 0, 0};
+    const uint64_t add = team.count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
+    struct rg_claim claim = {word, RG_OPEN_PARKED};
 
-    *parked_out = 0;
-    for (;;) {
-        claim.word = rg_add_claim_dev(&dev->hot.control, add);
-        if (!(claim.word & RG_CONTROL_HELD)) {
-            claim.granted = claim.joined = 1;
-            return claim;
-        }
+    while (claim.word & RG_CONTROL_HELD) {
         if (claim.word & RG_CONTROL_INFLIGHT) {
-            claim.joined = 1;
+            claim.bits |= rg_claim_granted(claim.word) & ~RG_OPEN_GRANTED;
             return claim;
         }
-        *parked_out = 1;
-        if (rg_claim_park(dev, team)) {
+        if (rg_claim_park(dev, &team)) {
             /* The word is not opened before this launch has ended. */
             rg_add_relaxed_dev(&dev->hot.control, -add);
             return claim;
         }
+        claim.word = rg_add_claim_dev(&dev->hot.control, add);
     }
+    claim.bits |= rg_claim_granted(claim.word);
+    return claim;
 }
 
 RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
@@ -84,22 +91,15 @@ struct rg_open {
     const struct rg_hot_line *hot; /* as it was when the claim was made */
     int plan;                      /* which plan: 0 or 1 */
     int granted, joined;
+    uint64_t bits; /* all of it: RG_OPEN_* */
 };
-
-enum { RG_OPEN_GRANTED = 1, RG_OPEN_JOINED = 2, RG_OPEN_PLAN = 4 };
-
-RG_FN uint64_t rg_open_bits(const struct rg_claim *claim)
-{
-    return (claim->granted ? RG_OPEN_GRANTED : 0) |
-           (claim->joined ? RG_OPEN_JOINED : 0) |
-           (claim->word & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0);
-}
 
 RG_FN struct rg_open rg_open_of(const struct rg_hot_line *hot, uint64_t bits)
 {
     struct rg_open open;
 
     open.hot = hot;
+    open.bits = bits;
     open.plan = (bits & RG_OPEN_PLAN) != 0;
     open.granted = (bits & RG_OPEN_GRANTED) != 0;
     open.joined = (bits & RG_OPEN_JOINED) != 0;
@@ -117,56 +117,90 @@ RG_FN uint64_t rg_hot_word(const struct rg_comm_dev *dev)
                            threadIdx.x);
 }
 
-/*
- * Whether a line, fetched while the claim was under way, may be older than
- * what the claim found. Whoever opens the word has all of the line performed
- * before the word can change, so a line that shows the word as it was claimed
- * is as new as the claim.
- */
-RG_FN int rg_hot_is_old(uint64_t control, const struct rg_claim *claim)
-{
-    return claim->granted &&
-           ((control ^ claim->word) & (RG_CONTROL_HELD | RG_CONTROL_PLAN)) != 0;
-}
+/* A claim and the hot line on their way to a thread. */
+struct rg_opening {
+    uint64_t word;  /* of the line, this lane's */
+    uint64_t claim; /* thread 0: what its add has found */
+};
 
 /*
  * The claim and the whole hot line in one wave: the first warp loads the line
- * while its first thread claims. An old line is fetched again.
+ * while its first thread claims. What comes before rg_open_end() costs no time.
  */
-RG_FN struct rg_open rg_open(const struct rg_launch *launch,
-                             struct rg_team *team)
+RG_FN struct rg_opening rg_open_begin(const struct rg_launch *launch,
+                                      const struct rg_team *team)
 {
-    __shared__ uint64_t line[RG_HOT_WORDS];
+    const uint64_t add = team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
+    struct rg_opening opening = {0, 0};
+
+    if (threadIdx.x < RG_HOT_WORDS)
+        opening.word = rg_hot_word(launch->comm);
+    if (threadIdx.x == 0)
+        opening.claim = rg_add_claim_dev(&launch->comm->hot.control, add);
+    return opening;
+}
+
+/*
+ * 1: the word was held, or the line may be older than what the claim found.
+ * Whoever opens the word has all of the line performed before the word can
+ * change, so a line that shows the word as it was claimed is as new as that.
+ */
+RG_FN int rg_opening_is_rare(const struct rg_opening *opening)
+{
+    const uint64_t differs = opening->claim ^ opening->word;
+
+    return ((differs & (RG_CONTROL_HELD | RG_CONTROL_PLAN)) |
+            (opening->claim & RG_CONTROL_HELD)) != 0;
+}
+
+/* Every thread: the claim's rare ways, and the line once more. */
+RG_FN_COLD uint64_t rg_open_rare(struct rg_comm_dev *dev, struct rg_team team,
+                                 uint64_t claimed, uint64_t *line)
+{
     __shared__ uint64_t bits;
 
-    if (threadIdx.x < RG_HOT_WORDS) {
-        uint64_t word = rg_hot_word(launch->comm);
-        int again = 0;
-
-        if (threadIdx.x == 0) {
-            const struct rg_claim claim =
-                rg_claim_word(launch->comm, team, &again);
-            bits = rg_open_bits(&claim);
-            again |= rg_hot_is_old(word, &claim);
-            if (again)
-                rg_load_acquire(&launch->comm->hot.control);
-        }
-        if (__shfl_sync(0xffffffffu, again, 0)) {
-            __syncwarp();
-            word = rg_hot_word(launch->comm);
-        }
-        line[threadIdx.x] = word;
-    }
+    if (threadIdx.x == 0)
+        bits = claimed & RG_CONTROL_HELD
+                   ? rg_claim_held(dev, team, claimed).bits
+                   : rg_claim_granted(claimed);
     __syncthreads();
-    return rg_open_of((const struct rg_hot_line *)(const void *)line, bits);
+    rg_load_acquire(&dev->hot.control);
+    if (threadIdx.x < RG_HOT_WORDS)
+        line[threadIdx.x] = rg_hot_word(dev);
+    __syncthreads();
+    return bits;
+}
+
+RG_FN struct rg_open rg_open_end(const struct rg_launch *launch,
+                                 const struct rg_team *team,
+                                 const struct rg_opening *opening)
+{
+    __shared__ uint64_t line[RG_HOT_WORDS];
+    const struct rg_hot_line *hot =
+        (const struct rg_hot_line *)(const void *)line;
+    uint64_t word = opening->word, bits;
+
+    /* In the line's place for the word every thread finds what was claimed,
+     * with HELD where it has more to do. */
+    if (threadIdx.x == 0)
+        word = opening->claim |
+               (rg_opening_is_rare(opening) ? RG_CONTROL_HELD : 0);
+    if (threadIdx.x < RG_HOT_WORDS)
+        line[threadIdx.x] = word;
+    __syncthreads();
+    bits = rg_claim_granted(hot->control);
+    if (RG_RARE(hot->control & RG_CONTROL_HELD))
+        bits = rg_open_rare(launch->comm, *team, opening->claim, line);
+    return rg_open_of(hot, bits);
 }
 
 /*
  * A kernel's start. The next launch of the stream may be set up at once, and
  * nothing of the previous one is touched before it has ended: that is what
  * the two instructions say where launches overlap, and nothing elsewhere.
+ * `alone`: the kernel is made for one team.
  */
-RG_FN struct rg_team rg_team_here(void)
+RG_FN struct rg_team rg_team_here(const int alone)
 {
     struct rg_team team;
 
@@ -174,24 +208,50 @@ RG_FN struct rg_team rg_team_here(void)
     asm volatile("griddepcontrol.wait;" ::: "memory");
     team.thread = (int)threadIdx.x;
     team.threads = (int)blockDim.x;
-    team.index = (int)blockIdx.x;
-    team.count = (int)gridDim.x;
+    team.index = alone ? 0 : (int)blockIdx.x;
+    team.count = alone ? 1 : (int)gridDim.x;
     return team;
 }
 
 #else
 
-RG_FN struct rg_open rg_open(const struct rg_launch *launch,
-                             struct rg_team *team)
+/* One thread. */
+RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
+                                    const struct rg_team *team)
+{
+    const uint64_t add = team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
+    struct rg_claim claim;
+
+    claim.word = rg_add_claim_dev(&dev->hot.control, add);
+    if (RG_RARE(claim.word & RG_CONTROL_HELD))
+        return rg_claim_held(dev, *team, claim.word);
+    claim.bits = rg_claim_granted(claim.word);
+    return claim;
+}
+
+struct rg_opening {
+    uint64_t unused;
+};
+
+RG_FN struct rg_opening rg_open_begin(const struct rg_launch *launch,
+                                      const struct rg_team *team)
+{
+    struct rg_opening opening = {0};
+
+    (void)launch;
+    (void)team;
+    return opening;
+}
+
+RG_FN struct rg_open rg_open_end(const struct rg_launch *launch,
+                                 struct rg_team *team,
+                                 const struct rg_opening *opening)
 {
     uint64_t bits = 0;
-    int parked;
 
-    if (team->thread == 0) {
-        const struct rg_claim claim =
-            rg_claim_word(launch->comm, team, &parked);
-        bits = rg_open_bits(&claim);
-    }
+    (void)opening;
+    if (team->thread == 0)
+        bits = rg_claim_word(launch->comm, team).bits;
     return rg_open_of(&launch->comm->hot, rg_team_share_word(team, bits));
 }
 
@@ -205,7 +265,8 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
 
     call.team = *team;
     call.dev = launch->comm;
-    call.plan = launch->comm->plan[open->plan];
+    call.index = open->plan;
+    call.plan = 0;
     call.rule = 0;
     call.workspace = 0;
     call.seq = open->hot->completed + 1;
@@ -252,8 +313,8 @@ RG_FN void rg_close_arrivals(struct rg_comm_dev *dev, uint64_t teams)
 }
 
 /* The safe point: one thread, after every team of the launch has stopped. */
-RG_FN_COLD void rg_close_failed(struct rg_comm_dev *dev, uint64_t teams,
-                                uint64_t seq, uint64_t epoch)
+RG_FN void rg_close_failed(struct rg_comm_dev *dev, uint64_t teams,
+                           uint64_t seq, uint64_t epoch)
 {
     rg_store_relaxed(&dev->frozen, seq);
     rg_or_acq_rel_dev(&dev->hot.control, RG_CONTROL_HELD);
@@ -347,50 +408,65 @@ RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
                          : rg_add_arrival_dev(&dev->arrived, one));
 }
 
-/* One thread of a joined team: 1 when the launch ended at the safe point. */
-RG_FN int rg_close_team(struct rg_call *call, const struct rg_open *open,
-                        int failed, uint64_t run)
+/* Every thread of the team that has found that the launch is to stop. */
+RG_FN_COLD void rg_close_stopped(struct rg_comm_dev *dev, struct rg_team team,
+                                 uint64_t seq, uint64_t epoch)
 {
-    struct rg_comm_dev *dev = call->dev;
+    if (team.thread == 0)
+        rg_close_failed(dev, (uint64_t)team.count, seq, epoch);
+    if (dev->parks)
+        rg_keep_stopped(dev, &team);
+}
+
+/* One thread of a team of several: what its part in the end is. */
+enum rg_close_part { RG_CLOSE_LEAVE = 0, RG_CLOSE_DONE, RG_CLOSE_STOPPED };
+
+RG_FN enum rg_close_part rg_close_count(struct rg_comm_dev *dev, uint64_t teams,
+                                        int failed)
+{
+    const uint64_t arrived = rg_close_arrive(dev, failed);
+    const uint64_t failures = arrived >> RG_ARRIVED_FAILED_SHIFT;
+
+    if ((uint32_t)arrived != teams)
+        return RG_CLOSE_LEAVE;
+    /* Pairs with the release of each team that failed; the store below would
+     * break the sequence. */
+    if (failures)
+        rg_add_acq_rel_dev(&dev->arrived, 0);
+    rg_store_relaxed(&dev->arrived, 0);
+    return failures ? RG_CLOSE_STOPPED : RG_CLOSE_DONE;
+}
+
+/* Every thread of a team of several; `failed` is the same at all. */
+RG_FN void rg_close_one_of(struct rg_call *call, const struct rg_open *open,
+                           int failed, uint64_t run)
+{
     const uint64_t teams = (uint64_t)call->team.count;
-    uint64_t failures = failed != 0;
+    enum rg_close_part part = RG_CLOSE_LEAVE;
 
-    if (teams > 1) {
-        const uint64_t arrived = rg_close_arrive(dev, failed);
-
-        if ((uint32_t)arrived != teams)
-            return 0;
-        failures = arrived >> RG_ARRIVED_FAILED_SHIFT;
-        /* Pairs with the release of each team that failed; the store below
-         * would break the sequence. */
-        if (failures)
-            rg_add_acq_rel_dev(&dev->arrived, 0);
-        rg_store_relaxed(&dev->arrived, 0);
+    if (call->team.thread == 0)
+        part = rg_close_count(call->dev, teams, failed);
+    if (part == RG_CLOSE_DONE) {
+        rg_close_done(call, open, run);
+        rg_close_arrivals(call->dev, teams);
     }
-    if (failures) {
-        rg_close_failed(dev, teams, call->seq, call->plan->epoch);
-        return 1;
-    }
-    rg_close_done(call, open, run);
-    if (teams > 1)
-        rg_close_arrivals(dev, teams);
-    return 0;
+    if (RG_RARE(rg_team_any(&call->team, part == RG_CLOSE_STOPPED)))
+        rg_close_stopped(call->dev, call->team, call->seq,
+                         open->hot->plan[open->plan].epoch);
 }
 
 /* Every thread of a joined team; `failed` may differ among them. */
 RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
                     int failed, uint64_t run)
 {
-    int stopped = rg_team_any(&call->team, failed | call->refused);
-
-    /* A team of several knows after a barrier what its one thread has found;
-     * where the launch is one team, it is what all know already. */
-    if (call->team.thread == 0)
-        stopped = rg_close_team(call, open, stopped, run);
+    failed = rg_team_any(&call->team, failed | call->refused);
     if (call->team.count > 1)
-        stopped = rg_team_any(&call->team, call->team.thread == 0 && stopped);
-    if (stopped && call->dev->parks)
-        rg_keep_stopped(call->dev, call->team);
+        rg_close_one_of(call, open, failed, run);
+    else if (RG_RARE(failed))
+        rg_close_stopped(call->dev, call->team, call->seq,
+                         open->hot->plan[open->plan].epoch);
+    else if (call->team.thread == 0)
+        rg_close_done(call, open, run);
 }
 
 #endif

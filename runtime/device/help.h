@@ -1,6 +1,6 @@
 /*
- * The launch made to keep a communicator's word (keeper.h), or to clean a
- * workspace that is not in use; one for each device: a function for a host
+ * The launch made to keep a communicator's word (keeper.h), one for each
+ * device: a function for a host
  * thread, the address of a kernel of one block.
  */
 #ifndef RG_DEVICE_HELP_H
@@ -18,9 +18,6 @@ struct rg_help_args {
     struct rg_comm_dev *comm;
     uint64_t epoch;   /* whose word is to be held */
     uint64_t keepers; /* so far: if it is late, others have kept meanwhile */
-    /* Instead, if bytes is not 0: a part of the region is to be zeroed. */
-    uint64_t offset;
-    uint64_t bytes;
 };
 
 void rg_help_emu(const struct rg_help_args *args, struct rg_team *team);

@@ -36,10 +36,19 @@ RG_FN uint64_t rg_keep_next(struct rg_comm_dev *dev, const struct rg_team *team,
 /* Every thread. The next generation's memory, before any peer may write it. */
 RG_FN void rg_keep_clean(struct rg_comm_dev *dev, struct rg_team *team)
 {
-    const uint64_t offset = rg_load_relaxed(&dev->orders->offset);
-    const uint64_t bytes = rg_load_relaxed(&dev->orders->bytes);
+    const struct rg_orders *orders = dev->orders;
+    const uint64_t nparts = rg_load_relaxed(&orders->nparts);
 
-    rg_team_zero(team, dev->region + offset, bytes);
+    for (uint64_t i = 0; i < nparts; i++) {
+        const struct rg_part *part = &orders->part[i];
+        uint8_t *block = dev->region + rg_load_relaxed(&part->offset);
+        const uint64_t bytes = rg_load_relaxed(&part->bytes);
+        const uint64_t stride = rg_load_relaxed(&part->stride);
+        const uint64_t count = rg_load_relaxed(&part->count);
+
+        for (uint64_t k = 0; k < count; k++)
+            rg_team_zero(team, block + k * stride, bytes);
+    }
 }
 
 /* Every thread. Copies the plan into the idle slot, then opens the word. */
@@ -119,16 +128,14 @@ RG_FN int rg_keep_claim(struct rg_comm_dev *dev, uint64_t keepers)
     return rg_cas_acq_rel_dev(&dev->keepers, keepers, keepers + 1) == keepers;
 }
 
-/*
- * Every thread of a team at the safe point, where nobody else can be keeping.
- * By value, so that on the way here a team may live in registers.
+/* Every thread of a team at the safe point, where nobody else can be keeping.
  */
-RG_FN_COLD void rg_keep_stopped(struct rg_comm_dev *dev, struct rg_team team)
+RG_FN void rg_keep_stopped(struct rg_comm_dev *dev, struct rg_team *team)
 {
     if (rg_team_share_word(
-            &team, team.thread == 0 &&
-                       rg_keep_claim(dev, rg_load_relaxed(&dev->keepers))))
-        rg_keep(dev, &team);
+            team, team->thread == 0 &&
+                      rg_keep_claim(dev, rg_load_relaxed(&dev->keepers))))
+        rg_keep(dev, team);
 }
 
 /* ---- a launch made to keep ---------------------------------------------- */
@@ -197,11 +204,9 @@ RG_FN void rg_help(const struct rg_help_args *args, struct rg_team *team)
     struct rg_mailbox *mailbox = dev->mailbox;
     const uint64_t helped = rg_load_relaxed(&mailbox->helped);
 
-    if (args->bytes)
-        rg_team_zero(team, dev->region + args->offset, args->bytes);
-    else if (rg_team_share_word(
-                 team, team->thread == 0 &&
-                           rg_hold(dev, team, args->epoch, args->keepers)))
+    if (rg_team_share_word(team,
+                           team->thread == 0 &&
+                               rg_hold(dev, team, args->epoch, args->keepers)))
         rg_keep(dev, team);
     rg_team_barrier(team);
     if (team->thread == 0)

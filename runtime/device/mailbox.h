@@ -9,7 +9,7 @@
  *
  *   host                                  keeper
  *                                   <--   claimed, completed; keeping + 1
- *     CLEAN(offset, bytes), number + 1 -->
+ *     CLEAN(parts), number + 1      -->
  *                                   <--   done = number
  *     OPEN(plan), number + 1        -->
  *                                   <--   done = number, the word is open
@@ -43,17 +43,27 @@ struct rg_mailbox {
 
 enum rg_order_kind {
     RG_ORDER_NONE = 0,
-    RG_ORDER_CLEAN, /* zero a part of the region */
+    RG_ORDER_CLEAN, /* zero parts of the region */
     RG_ORDER_OPEN,  /* take the plan, open the word, leave */
     RG_ORDER_LEAVE  /* leave it held: every later launch ends at once */
 };
+
+/* `count` blocks of the region, `stride` apart; all multiples of 16. */
+struct rg_part {
+    uint64_t offset;
+    uint64_t bytes; /* of a block */
+    uint64_t stride;
+    uint64_t count;
+};
+
+enum { RG_CLEAN_PARTS = 32 };
 
 /* The orders. A plan lies behind it, as rg_orders_plan() says. */
 struct rg_orders {
     uint64_t number; /* of this order, written last; the first is 1 */
     uint64_t kind;   /* enum rg_order_kind */
-    uint64_t offset; /* CLEAN: in the region, a multiple of 8, as bytes */
-    uint64_t bytes;
+    uint64_t nparts; /* CLEAN */
+    struct rg_part part[RG_CLEAN_PARTS];
     uint64_t index;      /* OPEN: which plan is to be in force, 0 or 1 */
     uint64_t ended;      /* every seq up to here is over */
     uint64_t park_ns;    /* of later launches that find the word held */

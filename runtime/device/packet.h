@@ -32,53 +32,101 @@ union rg_unit {
     rg_elem elem[RG_PACKET_PAYLOAD / sizeof(rg_elem)];
 };
 
-/* Unit i of `count` elements; a last partial unit is filled with zeroes. */
-RG_FN uint64_t rg_unit_load(const void *from, uint64_t i, uint64_t count)
+/*
+ * A unit that is not whole, or not aligned to its size: out of line, so that
+ * the way of all others is short.
+ */
+RG_FN_COLD uint64_t rg_unit_load_part(const rg_elem *elem, uint64_t left)
 {
-    const rg_elem *elem = (const rg_elem *)from + i * RG_UNIT_ELEMS;
-    const uint64_t left = count - i * RG_UNIT_ELEMS;
     union rg_unit unit = {0};
 
-    if ((uint64_t)elem % sizeof unit == 0 && left >= RG_UNIT_ELEMS)
-        return *(const uint64_t *)(const void *)elem;
     for (int k = 0; k < RG_UNIT_ELEMS; k++)
         if ((uint64_t)k < left)
             unit.elem[k] = elem[k];
     return unit.word;
 }
 
-RG_FN void rg_unit_store(void *to, uint64_t i, uint64_t count, uint64_t word)
+RG_FN_COLD void rg_unit_store_part(rg_elem *elem, uint64_t left, uint64_t word)
 {
-    rg_elem *elem = (rg_elem *)to + i * RG_UNIT_ELEMS;
-    const uint64_t left = count - i * RG_UNIT_ELEMS;
     union rg_unit unit;
 
     unit.word = word;
-    if ((uint64_t)elem % sizeof unit == 0 && left >= RG_UNIT_ELEMS) {
-        *(uint64_t *)(void *)elem = word;
-        return;
-    }
     for (int k = 0; k < RG_UNIT_ELEMS; k++)
         if ((uint64_t)k < left)
             elem[k] = unit.elem[k];
 }
 
-/* One thread polls one packet until it carries the tag: 0, or 1 for failed. */
-RG_FN int rg_packet_wait(struct rg_call *call, const void *packet, uint64_t tag,
-                         int peer, uint64_t *payload_out)
+/* Unit i of `count` elements; a last partial unit is filled with zeroes. */
+RG_FN uint64_t rg_unit_load(const void *from, uint64_t i, uint64_t count)
+{
+    const rg_elem *elem = (const rg_elem *)from + i * RG_UNIT_ELEMS;
+    const uint64_t left = count - i * RG_UNIT_ELEMS;
+
+    if ((uint64_t)elem % RG_PACKET_PAYLOAD == 0 && left >= RG_UNIT_ELEMS)
+        return *(const uint64_t *)(const void *)elem;
+    return rg_unit_load_part(elem, left);
+}
+
+RG_FN void rg_unit_store(void *to, uint64_t i, uint64_t count, uint64_t word)
+{
+    rg_elem *elem = (rg_elem *)to + i * RG_UNIT_ELEMS;
+    const uint64_t left = count - i * RG_UNIT_ELEMS;
+
+    if ((uint64_t)elem % RG_PACKET_PAYLOAD == 0 && left >= RG_UNIT_ELEMS)
+        *(uint64_t *)(void *)elem = word;
+    else
+        rg_unit_store_part(elem, left, word);
+}
+
+/* How the wait for a packet ended. */
+struct rg_packet_waited {
+    uint64_t payload;
+    int failed;
+};
+
+/*
+ * The part of a wait that is not over at once. Out of line and by value, so
+ * that a kernel's hot path is short and its call lives in registers.
+ */
+RG_FN_COLD struct rg_packet_waited
+rg_packet_wait_long(struct rg_team team, struct rg_comm_dev *dev, int index,
+                    const void *packet, uint64_t tag, int peer)
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
-    int status;
+    struct rg_packet_waited waited = {0, 0};
+    struct rg_call call;
+    int status = RG_OK;
 
-    while (!rg_packet_load(packet, tag, payload_out)) {
-        status = rg_wait_more(call, &waiter);
-        if (status == RG_OK)
-            continue;
-        return rg_packet_load(packet, tag, payload_out)
-                   ? 0
-                   : rg_wait_failed(call, status, peer);
+    call.team = team;
+    call.dev = dev;
+    call.index = index;
+    call.step = 0;
+    while (status == RG_OK) {
+        if (rg_packet_load(packet, tag, &waited.payload))
+            return waited;
+        status = rg_wait_more(&call, &waiter);
     }
-    return 0;
+    if (!rg_packet_load(packet, tag, &waited.payload))
+        waited.failed = rg_wait_failed(&call, status, peer);
+    return waited;
+}
+
+enum { RG_PACKET_POLLS = 16 }; /* before a wait counts as long */
+
+/* One thread polls one packet until it carries the tag: 0, or 1 for failed. */
+RG_FN int rg_packet_wait(const struct rg_call *call, const void *packet,
+                         uint64_t tag, int peer, uint64_t *payload_out)
+{
+    struct rg_packet_waited waited;
+
+    RG_ROLLED
+    for (int polls = 0; polls < RG_PACKET_POLLS || call->unbounded; polls++)
+        if (rg_packet_load(packet, tag, payload_out))
+            return 0;
+    waited = rg_packet_wait_long(call->team, call->dev, call->index, packet,
+                                 tag, peer);
+    *payload_out = waited.payload;
+    return waited.failed;
 }
 
 /* An invocation's path; `inbox` is the excerpt's, or null: by the routes. */

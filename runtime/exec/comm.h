@@ -43,6 +43,14 @@ struct rg_held {
     uint64_t completed; /* here */
 };
 
+/* What may be in a workspace generation; count 0: it is clean. */
+struct rg_litter {
+    int count;
+    struct rg_part part[RG_CLEAN_PARTS];
+};
+
+enum { RG_WORKSPACES_MAX = 8 };
+
 struct rg_helper;
 struct rg_legacy_path;
 struct rg_recovery;
@@ -66,8 +74,9 @@ struct rg_comm {
     struct rg_view *view; /* in force or being made so; owned, under lock */
     struct rg_plan *plan; /* host copy of the one in force; owned */
     int plan_index;
-    enum rg_backend open;   /* what runs; UNSET: held */
-    struct rg_held held;    /* while it is not */
+    enum rg_backend open; /* what runs; UNSET: held */
+    struct rg_held held;  /* while it is not */
+    struct rg_litter litter[RG_WORKSPACES_MAX];
     uint64_t failures_seen; /* those the user has taken note of */
     uint64_t legacy_failures_seen;
 

@@ -25,10 +25,6 @@ struct rg_helper {
     uint64_t epoch;   /* whose word it is to hold */
     uint64_t keepers; /* that there have been before it */
     uint64_t claimed; /* progress reported last */
-    /* Workspace generations, as bitmaps. */
-    uint64_t dirty;   /* handed out since they were cleaned last */
-    uint64_t retired; /* of those, what nobody can write to any more */
-    int cleaning;     /* one of them is being cleaned */
 };
 
 /* ---- waiting ------------------------------------------------------------ */
@@ -67,34 +63,6 @@ static void helper_report(struct rg_helper *helper)
                        comm->graphs > 0, 0);
 }
 
-/* Under the lock, which it gives up meanwhile: cleans one generation. */
-static void helper_clean(struct rg_helper *helper)
-{
-    struct rg_comm *comm = helper->comm;
-    const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
-    const uint64_t helped = rg_load_acquire(&mailbox->helped);
-    const uint64_t limit = limit_after(comm->context->settings.park_ms);
-    const int generation = __builtin_ctzll(helper->retired);
-    const struct rg_help_args args = {
-        .comm = comm->dev,
-        .offset = rg_comm_workspace(comm, (uint32_t)generation),
-        .bytes = comm->layout.bytes};
-    uint64_t polls = 0;
-    int status;
-
-    helper->cleaning = 1;
-    pthread_mutex_unlock(&helper->lock);
-    status = comm->context->ops->help(comm->context->device, &args);
-    while (status == RG_OK && rg_load_acquire(&mailbox->helped) == helped)
-        status = hold_pause(&polls, limit);
-    pthread_mutex_lock(&helper->lock);
-    helper->cleaning = 0;
-    helper->retired &= ~(1ull << generation);
-    if (status == RG_OK)
-        helper->dirty &= ~(1ull << generation);
-    pthread_cond_broadcast(&helper->changed);
-}
-
 /* Under the lock: waits for a request or a heartbeat's time. 1: a request. */
 static int helper_wait(struct rg_helper *helper)
 {
@@ -122,8 +90,6 @@ static void *helper_main(void *arg)
                                           .keepers = helper->keepers};
 
         helper->wanted = 0;
-        if (!wanted && helper->retired)
-            helper_clean(helper);
         pthread_mutex_unlock(&helper->lock);
         if (wanted)
             context->ops->help(context->device, &args);
@@ -199,34 +165,6 @@ static void helper_call(struct rg_comm *comm, uint64_t epoch)
     helper->keepers = rg_load_acquire(&comm->mapped->mailbox.kept);
     pthread_cond_broadcast(&helper->changed);
     pthread_mutex_unlock(&helper->lock);
-}
-
-static uint64_t generation_bit(const struct rg_comm *comm, uint32_t generation)
-{
-    return 1ull << (generation % comm->context->settings.workspaces);
-}
-
-/* No cleaning ahead of time from now on. 1: the generation is to be cleaned. */
-static int helper_settle(struct rg_comm *comm, uint32_t generation)
-{
-    struct rg_helper *helper = comm->helper;
-    int dirty;
-
-    pthread_mutex_lock(&helper->lock);
-    helper->retired = 0;
-    while (helper->cleaning)
-        pthread_cond_wait(&helper->changed, &helper->lock);
-    dirty = (helper->dirty & generation_bit(comm, generation)) != 0;
-    pthread_mutex_unlock(&helper->lock);
-    return dirty;
-}
-
-/* Others may write to it, whether or not it is ever used here. */
-static void helper_mark(struct rg_comm *comm, uint32_t generation)
-{
-    pthread_mutex_lock(&comm->helper->lock);
-    comm->helper->dirty |= generation_bit(comm, generation);
-    pthread_mutex_unlock(&comm->helper->lock);
 }
 
 /* ---- waiting for the device --------------------------------------------- */
@@ -320,34 +258,46 @@ static int hold_order(struct rg_comm *comm, enum rg_order_kind kind)
     return status;
 }
 
-static int order_clean(struct rg_comm *comm, uint32_t generation)
-{
-    struct rg_orders *orders = &comm->mapped->orders;
-    int status = hold_keep(comm);
-
-    if (status)
-        return status;
-    rg_store_relaxed(&orders->offset, rg_comm_workspace(comm, generation));
-    rg_store_relaxed(&orders->bytes, comm->layout.bytes);
-    return hold_order(comm, RG_ORDER_CLEAN);
-}
-
-int rg_hold_clean(struct rg_comm *comm, uint32_t generation)
-{
-    int status =
-        helper_settle(comm, generation) ? order_clean(comm, generation) : RG_OK;
-
-    if (status == RG_OK)
-        helper_mark(comm, generation);
-    return status;
-}
-
 static void write_words(uint64_t *to, const void *from, size_t bytes)
 {
     const uint64_t *words = from;
 
     for (size_t i = 0; i < bytes / sizeof *words; i++)
         rg_store_relaxed(&to[i], words[i]);
+}
+
+/* What others may have left in this generation. */
+static struct rg_litter *litter_of(struct rg_comm *comm, uint32_t generation)
+{
+    return &comm->litter[generation % comm->context->settings.workspaces];
+}
+
+static int order_clean(struct rg_comm *comm, const struct rg_litter *litter)
+{
+    struct rg_orders *orders = &comm->mapped->orders;
+    int status = hold_keep(comm);
+
+    if (status)
+        return status;
+    write_words((uint64_t *)(void *)orders->part, litter->part,
+                (size_t)litter->count * sizeof *litter->part);
+    rg_store_relaxed(&orders->nparts, (uint64_t)litter->count);
+    return hold_order(comm, RG_ORDER_CLEAN);
+}
+
+int rg_hold_clean(struct rg_comm *comm, uint32_t generation)
+{
+    struct rg_litter *litter = litter_of(comm, generation);
+    const int status = litter->count ? order_clean(comm, litter) : RG_OK;
+
+    if (status)
+        return status;
+    /* Others may write to it, whether or not it is ever used here; and how
+     * much, if it is not, nobody knows here. */
+    litter->count = 1;
+    litter->part[0] = (struct rg_part){rg_comm_workspace(comm, generation),
+                                       comm->layout.bytes, 0, 1};
+    return RG_OK;
 }
 
 static void write_plan(struct rg_comm *comm, uint64_t ended)
@@ -383,6 +333,7 @@ static int open_legacy(struct rg_comm *comm, uint64_t ended)
 
 int rg_hold_open(struct rg_comm *comm, uint64_t ended)
 {
+    struct rg_litter *litter;
     int status;
 
     if (comm->view->backend == RG_BACKEND_LEGACY)
@@ -390,6 +341,8 @@ int rg_hold_open(struct rg_comm *comm, uint64_t ended)
     status = hold_keep(comm);
     if (status)
         return status;
+    litter = litter_of(comm, comm->view->workspace);
+    litter->count = rg_plan_parts(&comm->layout, comm->plan, litter->part);
     write_plan(comm, ended);
     status = hold_order(comm, RG_ORDER_OPEN);
     if (status)
@@ -411,16 +364,4 @@ void rg_hold_abandon(struct rg_comm *comm)
 {
     if (is_kept(comm))
         hold_order(comm, RG_ORDER_LEAVE);
-}
-
-void rg_hold_retire(struct rg_comm *comm, const struct rg_view *view)
-{
-    uint64_t kept = generation_bit(comm, view->workspace);
-
-    for (int slot = 0; slot < view->capacity; slot++)
-        if (view->members[slot].quarantine)
-            kept |= generation_bit(comm, view->members[slot].quarantine - 1);
-    pthread_mutex_lock(&comm->helper->lock);
-    comm->helper->retired = comm->helper->dirty & ~kept;
-    pthread_mutex_unlock(&comm->helper->lock);
 }

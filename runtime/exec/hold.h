@@ -36,10 +36,5 @@ int rg_hold_open(struct rg_comm *comm, uint64_t ended);
 int rg_hold_leave(struct rg_comm *comm);
 /* The same if there is a keeper: before the communicator goes. */
 void rg_hold_abandon(struct rg_comm *comm);
-/*
- * A view is in force: generations that nobody can write to any more are
- * cleaned at the next heartbeat, so that the next change finds them clean.
- */
-void rg_hold_retire(struct rg_comm *comm, const struct rg_view *view);
 
 #endif

@@ -34,7 +34,7 @@ static void layout_add(struct rg_layout *layout, const struct rg_algo *algo)
     const uint64_t bytes = algo->layout(&layout->shape, limits);
 
     if (!bytes)
-        *limits = (struct rg_limits){0, 0};
+        *limits = (struct rg_limits){0};
     layout->algo[coll][index] = algo;
     layout->offset[coll][index] = layout->bytes;
     layout->bytes += align_up(bytes, RG_AREA_ALIGN);
@@ -60,6 +60,10 @@ int rg_layout_init(struct rg_layout *layout_out,
                "a region share of %llu bytes is too small for %d workspace "
                "generations of %d algorithms",
                (unsigned long long)share, generations, count);
+        return RG_ENOSPC;
+    }
+    if (count > RG_CLEAN_PARTS) {
+        rg_log(RG_LOG_ERROR, -1, "more than %d algorithms", RG_CLEAN_PARTS);
         return RG_ENOSPC;
     }
     for (int i = 0; i < count; i++)
@@ -350,6 +354,49 @@ static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
         rules->rule[0].algo != (uint32_t)index)
         return 0;
     return rules->rule[0].below - 1;
+}
+
+/* Packets of the largest buffer that a rule gives to them; 0: none. */
+static uint64_t packets_used(const struct rg_layout *layout,
+                             const struct rg_plan *plan, int coll, int index)
+{
+    const uint64_t most = layout->limits[coll][index].max_bytes;
+    const struct rg_rules *rules = &plan->rules[coll];
+    uint64_t bytes = 0;
+
+    for (uint64_t i = 0; i < rules->count; i++)
+        if (rules->rule[i].algo == (uint32_t)index)
+            bytes = rules->rule[i].below - 1 < most ? rules->rule[i].below - 1
+                                                    : most;
+    return (bytes + RG_PACKET_PAYLOAD - 1) / RG_PACKET_PAYLOAD;
+}
+
+static struct rg_part part_of(const struct rg_layout *layout,
+                              const struct rg_plan *plan, int coll, int index)
+{
+    const struct rg_limits *limits = &layout->limits[coll][index];
+    struct rg_part part = {plan->workspace + layout->offset[coll][index],
+                           align_up(limits->head, RG_PACKET_BYTES), 0, 1};
+
+    if (!(layout->algo[coll][index]->flags & RG_ALGO_PACKETS))
+        return part;
+    part.bytes = packets_used(layout, plan, coll, index) * RG_PACKET_BYTES;
+    part.stride = limits->max_bytes / RG_PACKET_PAYLOAD * RG_PACKET_BYTES;
+    part.count = 2 * (uint64_t)plan->capacity;
+    return part;
+}
+
+int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
+                  struct rg_part *parts_out)
+{
+    int count = 0;
+
+    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
+        for (int i = 0; i < layout->count[coll]; i++) {
+            parts_out[count] = part_of(layout, plan, coll, i);
+            count += parts_out[count].bytes > 0;
+        }
+    return count;
 }
 
 int rg_plan_is_hot(const struct rg_layout *layout, const struct rg_plan *plan,

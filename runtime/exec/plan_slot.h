@@ -15,7 +15,7 @@
 
 #include "runtime/algo.h"
 #include "runtime/control/view.h"
-#include "runtime/device/plan.h"
+#include "runtime/device/mailbox.h"
 
 enum { RG_SHARES = 4, RG_AREA_ALIGN = 4096, RG_NAME_BYTES = 32 };
 
@@ -54,6 +54,13 @@ void rg_plan_build(const struct rg_layout *layout,
  */
 int rg_policy_fits(const struct rg_layout *layout, const char *text,
                    const struct rg_plan_input *input);
+/*
+ * What an epoch that ran by this plan leaves behind, and the next one in its
+ * workspace must find zero: signals, cursors, and packet slots as far as a
+ * rule of the plan reaches. Returns how many of RG_CLEAN_PARTS it filled.
+ */
+int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
+                  struct rg_part *parts_out);
 /* Whether an all-reduce of so many bytes goes by the hot line. */
 int rg_plan_is_hot(const struct rg_layout *layout, const struct rg_plan *plan,
                    uint64_t bytes);

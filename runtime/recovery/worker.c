@@ -239,7 +239,6 @@ static void opened(struct rg_recovery *recovery)
     pthread_mutex_unlock(&comm->lock);
     reach(recovery, RG_PHASE_OPEN, epoch);
     notify(recovery, RG_NOTICE_VIEW, epoch, RG_OK, NULL);
-    rg_hold_retire(comm, comm->view);
 }
 
 static int view_open(struct rg_recovery *recovery)

@@ -97,8 +97,10 @@ static int fake_setup(void **state)
     fake->dev.abort_epoch = &fake->abort_epoch;
     fake->dev.mailbox = &fake->mailbox;
     fake->dev.orders = &fake->mapped.orders;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         fake->dev.plan[i] = fake->plan[i] = fake_plan(fake);
+        fake->dev.hot.plan[i].epoch = FAKE_EPOCH;
+    }
     fake->call.team =
         (struct rg_team){.threads = 1, .count = 1, .emu = &fake->emu};
     fake->call.dev = &fake->dev;

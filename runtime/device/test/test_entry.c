@@ -25,7 +25,7 @@ static struct rg_open open_as(struct fake *fake, int team, int teams)
 
     fake->call.team.index = team;
     fake->call.team.count = teams;
-    return rg_open(&launch, &fake->call.team);
+    return rg_open_end(&launch, &fake->call.team, NULL);
 }
 
 /* What an entry does, around an algorithm that ends with `failed`. */
@@ -188,7 +188,7 @@ static void a_launch_may_complete_under_a_held_word(void **state)
     ready(fake, SEQ, 0);
     for (int i = 0; i < TEAMS; i++)
         open[i] = open_as(fake, i, TEAMS);
-    assert_true(rg_hold_word(&fake->dev, 0));
+    assert_true(rg_hold_word(&fake->dev, FAKE_EPOCH));
     assert_int_equal(fake->dev.frozen, SEQ + 1);
     check_control(fake, SEQ,
                   RG_CONTROL_HELD | RG_CONTROL_INFLIGHT | (uint64_t)TEAMS);

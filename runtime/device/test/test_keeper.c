@@ -82,12 +82,13 @@ static void host_cleans_and_opens(struct fake *fake)
         assert_int_equal(fake->mailbox.kept, 0);
         assert_int_equal(fake->mailbox.claimed, SEQ);
         assert_int_equal(fake->mailbox.completed, SEQ);
-        orders->offset = 64;
-        orders->bytes = 128;
+        orders->nparts = 2;
+        orders->part[0] = (struct rg_part){64, 64, 0, 1};
+        orders->part[1] = (struct rg_part){128, 16, 32, 2};
         order(fake, RG_ORDER_CLEAN);
     } else if (fake->polls == 2) {
-        orders->offset = 1024;
-        orders->bytes = 512;
+        orders->nparts = 1;
+        orders->part[0] = (struct rg_part){1024, 512, 0, 1};
         order(fake, RG_ORDER_CLEAN);
     } else if (fake->polls == 3) {
         assert_true(fake->dev.hot.control & RG_CONTROL_HELD);
@@ -108,7 +109,8 @@ static void a_keeper_carries_out_orders(void **state)
     assert_int_equal(fake->mailbox.done, 3);
     assert_int_equal(fake->mailbox.helped, 1);
     for (int i = 0; i < FAKE_WORDS; i++) {
-        const int clean = (i >= 8 && i < 24) || (i >= 128 && i < 192);
+        const int clean =
+            (i >= 8 && i < 18) || (i >= 20 && i < 22) || (i >= 128 && i < 192);
 
         assert_int_equal(fake->region[0][i] == 0, clean);
     }
@@ -293,7 +295,7 @@ static void a_failed_invocation_parks_until_opened(void **state)
     fake->hook = host_opens;
     fake->dev.parks = 1;
     set_word(fake, SEQ, SEQ, RG_CONTROL_PLAN);
-    open = rg_open(&launch, &fake->call.team);
+    open = rg_open_end(&launch, &fake->call.team, NULL);
     call = rg_call_of(&launch, &fake->call.team, &open);
     rg_latch_failure(&fake->dev, RG_ETIMEDOUT, 2, 9);
     rg_close(&call, &open, 1, 0);

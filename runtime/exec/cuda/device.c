@@ -53,7 +53,6 @@ static int cuda_count(void)
 struct warm {
     struct rg_comm_dev comm; /* held, and nobody waits for it */
     struct rg_mailbox mailbox;
-    uint64_t words[2]; /* to be zeroed */
 };
 
 static int warm_launch(struct cuda_device *device, const void *kernel,
@@ -85,8 +84,8 @@ static int warm_entries(struct cuda_device *device,
 static int warm_all(struct cuda_device *device, struct warm *warm)
 {
     const struct rg_algo *const *algos = device->config.algos;
-    struct rg_help_args help = {.comm = &warm->comm,
-                                .bytes = sizeof warm->words};
+    /* A keeper's number that is taken. */
+    struct rg_help_args help = {.comm = &warm->comm, .keepers = 1};
     int status = warm_launch(device, rg_help_cuda, &help);
 
     for (int i = 0; algos[i] && status == RG_OK; i++)
@@ -110,7 +109,6 @@ static int preload(struct cuda_device *device)
     if (status)
         return status;
     here.comm.mailbox = &warm->mailbox;
-    here.comm.region = (uint8_t *)warm->words;
     status = cuda_memory.copy(device, warm, &here, sizeof here);
     if (status == RG_OK)
         status = warm_all(device, warm);

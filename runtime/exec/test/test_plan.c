@@ -33,21 +33,21 @@ enum {
 static uint64_t packets_layout(const struct rg_shape *shape,
                                struct rg_limits *limits_out)
 {
-    *limits_out = (struct rg_limits){PACKET_MAX, 0};
+    *limits_out = (struct rg_limits){PACKET_MAX, 0, 0};
     return (uint64_t)shape->capacity * PACKET_MAX * 2 + 17;
 }
 
 static uint64_t whole_layout(const struct rg_shape *shape,
                              struct rg_limits *limits_out)
 {
-    *limits_out = (struct rg_limits){WHOLE_MAX, 0};
+    *limits_out = (struct rg_limits){WHOLE_MAX, 0, 64};
     return shape->budget;
 }
 
 static uint64_t chunks_layout(const struct rg_shape *shape,
                               struct rg_limits *limits_out)
 {
-    *limits_out = (struct rg_limits){UINT64_MAX, 48 << 10};
+    *limits_out = (struct rg_limits){UINT64_MAX, 48 << 10, 100};
     return shape->budget - 1;
 }
 
@@ -55,7 +55,7 @@ static uint64_t no_layout(const struct rg_shape *shape,
                           struct rg_limits *limits_out)
 {
     (void)shape;
-    *limits_out = (struct rg_limits){1 << 20, 0};
+    *limits_out = (struct rg_limits){1 << 20, 0, 0};
     return 0;
 }
 
