@@ -186,9 +186,9 @@ static const struct builtin builtins[] = {
 
 /*
  * A pipeline step, where the workspace has room for it; powers of two. On emu
- * it is one that leaves the writer's cache before the reader wants it: lines
- * fetched from the other core's are twice as slow. On CUDA it is long enough
- * for the link not to feel the flags: 16K gives half the bandwidth of 64K.
+ * it is one that leaves the writer's cache before the reader wants it, for
+ * lines in another core's cache come late. On CUDA it is long enough for the
+ * link not to feel the flags.
  */
 static uint32_t chunk_of(enum rg_device_kind kind, uint64_t most)
 {

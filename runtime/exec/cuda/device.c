@@ -225,8 +225,9 @@ static int cuda_info(void *opaque, struct rg_device_info *info_out)
     return RG_OK;
 }
 
-/* 64 pairs of teams, pushing and reducing, leave a few multiprocessors free:
- * with all of them taken a sweep was several times slower (measured, H200). */
+/* 64 pairs of teams, pushing and reducing. What is left of the device is free
+ * for launches beside them, such as the one that keeps a word (device/help.h).
+ */
 static int cuda_max_channels(void *device)
 {
     (void)device;
