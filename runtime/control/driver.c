@@ -158,7 +158,24 @@ void rg_driver_asked(struct rg_driver *driver, const struct rg_message *request)
         box->gather.state = RG_GATHER_OPEN;
 }
 
-/* A process started anew listens elsewhere. */
+/*
+ * A process started anew listens elsewhere, and another that was started at
+ * about the same time may not have heard of it. Who misses a lifeline opens
+ * one; if both do, they have two.
+ */
+static void learn_address(struct rg_driver *driver,
+                          const struct rg_member *member)
+{
+    const int rank = member->world_rank;
+
+    driver->boot.addresses[rank].endpoint = member->endpoint;
+    if (rank == driver->rank || !driver->boot.addresses[rank].same_host)
+        return;
+    rg_loop_meet(driver, rank, member->incarnation >> RG_INCARNATION_SHIFT);
+    if (!driver->peers[rank].is_gone)
+        rg_loop_lifeline(driver, rank);
+}
+
 static void learn_addresses(struct rg_driver *driver,
                             const struct rg_view *view)
 {
@@ -167,8 +184,7 @@ static void learn_addresses(struct rg_driver *driver,
 
         if (member->status == RG_MEMBER_ACTIVE && member->endpoint.port &&
             member->world_rank < driver->size)
-            driver->boot.addresses[member->world_rank].endpoint =
-                member->endpoint;
+            learn_address(driver, member);
     }
 }
 

@@ -369,6 +369,21 @@ static int show_pulse(struct rg_driver *driver, struct rg_link *link)
     return rc;
 }
 
+/* What has been offered to all before this one came. */
+static int offer_again(struct rg_driver *driver, struct rg_link *link)
+{
+    int fd = driver->peers[driver->rank].offered_fd;
+    struct rg_message *offer;
+    int rc;
+
+    if (fd < 0)
+        return RG_OK;
+    offer = rg_message_create(RG_MSG_OFFER, 0);
+    rc = offer ? rg_link_send(link, offer, fd) : RG_ENOMEM;
+    rg_message_unref(offer);
+    return rc == RG_ENOMEM ? rc : RG_OK;
+}
+
 int rg_loop_hello(struct rg_driver *driver, struct rg_link *link)
 {
     struct rg_message *hello = rg_message_create(RG_MSG_HELLO, 0);
@@ -383,7 +398,22 @@ int rg_loop_hello(struct rg_driver *driver, struct rg_link *link)
     rg_message_unref(hello);
     if (!rc && link->kind == RG_LINK_LIFELINE)
         rc = show_pulse(driver, link);
+    if (!rc && link->kind == RG_LINK_LIFELINE)
+        rc = offer_again(driver, link);
     return rc;
+}
+
+void rg_loop_lifeline(struct rg_driver *driver, int rank)
+{
+    struct rg_link *link;
+    int fd;
+
+    if (driver->peers[rank].lifeline || driver->stop >= RG_STOP_CLOSING)
+        return;
+    fd = rg_socket_try_unix(&driver->boot.addresses[rank].endpoint);
+    if (fd >= 0 && !rg_loop_adopt(driver, RG_LINK_LIFELINE, fd, rank, &link) &&
+        rg_loop_hello(driver, link) == RG_ENOMEM)
+        fail(driver, RG_ENOMEM);
 }
 
 /* ---- the end of others -------------------------------------------------- */
@@ -433,16 +463,17 @@ static void link_close(struct rg_driver *driver, struct rg_link *link)
 }
 
 /*
- * End of file or a broken stream. A lifeline that ends without a BYE is the
- * death of the process behind it, and so is a host that answers that nobody
+ * End of file or a broken stream. The last lifeline that ends without a BYE is
+ * the death of the process behind it, and so is a host that answers that nobody
  * listens there any more. A control link may end for many reasons: a new one
  * is made when there is something to say.
  */
 static void link_lost(struct rg_driver *driver, struct rg_link *link, int rc)
 {
     int rank = link->peer;
-    int died =
-        !link->said_bye && (link->kind == RG_LINK_LIFELINE || link->refused);
+    int died = !link->said_bye && ((link->kind == RG_LINK_LIFELINE &&
+                                    rank >= 0 && !link_instead(driver, link)) ||
+                                   link->refused);
 
     if (rc == RG_EPROTO && rank < 0)
         rg_log(RG_LOG_WARN, driver->rank,
@@ -475,7 +506,7 @@ static int secret_equal(const unsigned char *a, const unsigned char *b)
 }
 
 /* A rank that has been started anew; what was known of it is void. */
-static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
+void rg_loop_meet(struct rg_driver *driver, int rank, uint32_t process)
 {
     struct rg_peer *peer = &driver->peers[rank];
 
@@ -487,21 +518,6 @@ static void meet_process(struct rg_driver *driver, int rank, uint32_t process)
         close(peer->offered_fd);
     *peer = (struct rg_peer){
         .process = process, .offered_fd = -1, .pid_fd = -1, .pulse_fd = -1};
-}
-
-/* What has been offered to all before this one came. */
-static int offer_again(struct rg_driver *driver, struct rg_link *link)
-{
-    int fd = driver->peers[driver->rank].offered_fd;
-    struct rg_message *offer;
-    int rc;
-
-    if (fd < 0)
-        return RG_OK;
-    offer = rg_message_create(RG_MSG_OFFER, 0);
-    rc = offer ? rg_link_send(link, offer, fd) : RG_ENOMEM;
-    rg_message_unref(offer);
-    return rc == RG_ENOMEM ? rc : RG_OK;
 }
 
 /* The first message of an accepted connection: who is it? */
@@ -516,9 +532,8 @@ static int prove(struct rg_driver *driver, struct rg_link *link,
         hello->world_rank == driver->rank)
         return RG_EPROTO;
     peer = &driver->peers[hello->world_rank];
-    meet_process(driver, hello->world_rank, hello->incarnation);
-    if (hello->incarnation < peer->process ||
-        (link->kind == RG_LINK_LIFELINE && peer->lifeline))
+    rg_loop_meet(driver, hello->world_rank, hello->incarnation);
+    if (hello->incarnation < peer->process)
         return RG_EPROTO;
     link->peer = hello->world_rank;
     /* Others than the first coordinator wait for lifelines only. */

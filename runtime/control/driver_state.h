@@ -143,6 +143,10 @@ void *rg_loop_main(void *arg);
 int rg_loop_post(struct rg_letters *letters, int to_coordinator,
                  const struct rg_input *input);
 void rg_loop_drop(struct rg_letters *letters);
+/* What was known of that rank's last process is void. */
+void rg_loop_meet(struct rg_driver *driver, int rank, uint32_t process);
+/* A lifeline to a process of this host that there is none to yet. */
+void rg_loop_lifeline(struct rg_driver *driver, int rank);
 /* Who we are, as the first message on a link. RG_OK, RG_ENOMEM, RG_ECLOSED. */
 int rg_loop_hello(struct rg_driver *driver, struct rg_link *link);
 /* Takes the socket over and watches it. RG_OK, RG_ENOMEM, RG_ESYSTEM. */
