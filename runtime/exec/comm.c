@@ -57,7 +57,8 @@ static int block_init(struct rg_comm *comm)
     dev.deadline_ns = deadline_ns(context);
     dev.gate_ns = context->settings.gate_us * 1000ull;
     dev.park_ns = dev.keep_ns = context->settings.park_ms * 1000000ull;
-    dev.parks = (uint64_t)context->parks;
+    /* Where the caller decides what follows a failure, it must get the word. */
+    dev.parks = context->parks && !context->settings.mode;
     dev.hot.completed = dev.frozen = dev.stopped = comm->held.claimed;
     dev.region = context->service->region;
     dev.region_bytes = context->service->bytes;

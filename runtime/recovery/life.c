@@ -127,8 +127,14 @@ int rg_comm_destroy(struct rg_comm *comm)
 static int change_begin(struct rg_comm *comm, uint64_t *epoch_out,
                         uint64_t *refusals_out)
 {
-    int status = comm->last ? rg_stream_synchronize(comm->last) : RG_OK;
+    int status = RG_OK, stopped;
 
+    pthread_mutex_lock(&comm->lock);
+    stopped = comm->recovery->stopped;
+    pthread_mutex_unlock(&comm->lock);
+    /* Behind a failure the stream waits for this very change. */
+    if (comm->last && !stopped)
+        status = rg_stream_synchronize(comm->last);
     if (status)
         return status;
     if (rg_load_relaxed(&comm->closed))

@@ -43,8 +43,11 @@ struct rg_recovery {
     /* Under comm->lock. */
     pthread_cond_t changed;
     int stop;
-    int failed;        /* creation cannot succeed: the status */
-    int rejoin;        /* asked for by the user's thread */
+    int failed; /* creation cannot succeed: the status */
+    int rejoin; /* asked for by the user's thread */
+    /* An invocation has failed here and the group has not changed since: what
+     * is queued behind it waits for that. */
+    int stopped;
     uint64_t epoch;    /* in force, its launches run; 0: none */
     uint64_t planned;  /* the last decided that was asked for */
     uint64_t refusals; /* requests the group has refused */

@@ -235,6 +235,7 @@ static void opened(struct rg_recovery *recovery)
     recovery->joining = 0;
     pthread_mutex_lock(&comm->lock);
     recovery->epoch = epoch;
+    recovery->stopped = 0;
     pthread_cond_broadcast(&recovery->changed);
     pthread_mutex_unlock(&comm->lock);
     reach(recovery, RG_PHASE_OPEN, epoch);
@@ -366,6 +367,13 @@ static void on_event(struct rg_recovery *recovery, struct rg_group_event *event)
 
 /* ---- failures ----------------------------------------------------------- */
 
+static void set_stopped(struct rg_recovery *recovery)
+{
+    pthread_mutex_lock(&recovery->comm->lock);
+    recovery->stopped = 1;
+    pthread_mutex_unlock(&recovery->comm->lock);
+}
+
 static void report_stall(struct rg_recovery *recovery, uint64_t seq)
 {
     struct rg_comm *comm = recovery->comm;
@@ -432,6 +440,7 @@ static void look_at_legacy(struct rg_recovery *recovery)
     if (failure.count == recovery->legacy_failure)
         return;
     recovery->legacy_failure = failure.count;
+    set_stopped(recovery);
     if (failure.status == RG_ETIMEDOUT && rg_bitset_count(&recovery->slots))
         report_stall(recovery, failure.seq);
     else if (failure.status == RG_EFAILED && rg_bitset_count(&recovery->slots))
@@ -450,6 +459,7 @@ static void look_at_device(struct rg_recovery *recovery)
 
     if (failure != recovery->failure && comm->open) {
         recovery->failure = failure;
+        set_stopped(recovery);
         report_failure(recovery);
     } else if (rg_load_acquire(&mailbox->expired)) {
         rg_log(RG_LOG_ERROR, rank_of(recovery),
