@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "harness/peer.h"
+#include "harness/preference.h"
 
 #define AT(field) offsetof(struct perf_options, field)
 
@@ -44,8 +45,9 @@ static const struct rg_option table[] = {
      "rotate over more than the last-level cache, or not"},
     {RG_OPTION_CHOICE, 0, "device", AT(device), "|emu|cuda", 0, 0, "DEVICE",
      "where ranks run (emu)"},
-    {RG_OPTION_CHOICE, 0, "backend", AT(backend), "|new|legacy", 0, 0,
-     "BACKEND", "which backend to ask for (new)"},
+    {RG_OPTION_CHOICE, 0, "backend", AT(backend), RG_PREFERENCE_VALUES, 0, 0,
+     "BACKEND",
+     "which backend to ask for (what the preference variables say, else new)"},
     {RG_OPTION_TEXT, 0, "algo", AT(algo), NULL, 0, 0, "NAME|all",
      "use this algorithm, NAME+Nch with N channels"},
     {RG_OPTION_TEXT, 0, "policy", AT(policy), NULL, 0, 0, "FILE",

@@ -29,7 +29,7 @@ struct perf_options {
     uint64_t cache_cutoff;
     int cache;   /* enum rg_cache */
     int device;  /* enum rg_device_kind */
-    int backend; /* 0 new, 1 legacy */
+    int backend; /* enum rg_backend; UNSET: auto */
     const char *algo;
     const char *policy;
     uint32_t compare; /* bit per name of RG_PEER_NAMES */

@@ -9,6 +9,7 @@
 #include "bench/flags.h"
 #include "harness/measure.h"
 #include "harness/peer.h"
+#include "harness/preference.h"
 #include "harness/report.h"
 #include "harness/session.h"
 #include "harness/verdict.h"
@@ -160,7 +161,7 @@ static int create_sweep(struct sweep *sweep, const struct rg_job *job)
         .job = job,
         .algos = rg_algos,
         .device = (enum rg_device_kind)sweep->options->device,
-        .backend = sweep->options->backend ? RG_BACKEND_LEGACY : RG_BACKEND_NEW,
+        .backend = rg_preference((enum rg_backend)sweep->options->backend),
         .timeout_s = sweep->options->timeout_s,
     };
     int status = rg_session_create(&config, &sweep->session);

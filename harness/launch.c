@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "harness/preference.h"
+#include "harness/verdict.h"
+
 /* What Open MPI, MPICH and their kin, and Slurm set for each process. */
 static const char *const rank_variables[] = {
     "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
@@ -46,6 +49,15 @@ int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
     return rg_launch_local(launch->ranks ? launch->ranks : 1, rank_main, arg);
 }
 
+int rg_job_main(const struct rg_job *job, rg_rank_main *rank_main, void *arg)
+{
+    const int code = rg_preference_check(job);
+
+    if (code == 0)
+        return rank_main(job, arg);
+    return code < 0 ? rg_exit_of_status(code) : code;
+}
+
 int rg_job_agree(const struct rg_job *job, int code)
 {
     int *all = calloc((size_t)job->size, sizeof *all);
@@ -76,7 +88,7 @@ int rg_job_context_config(const struct rg_job *job, enum rg_device_kind device,
         .bootstrap = job->bootstrap,
         .device = device,
         .device_ordinal = job->local_rank % devices,
-        .backend = RG_BACKEND_NEW,
+        .backend = rg_preference(RG_BACKEND_UNSET),
     };
     return RG_OK;
 }

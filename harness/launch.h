@@ -60,8 +60,8 @@ int rg_job_agree(const struct rg_job *job, int code);
 
 /*
  * Zeroes *config_out and fills rank, size, bootstrap, device, device_ordinal
- * (local rank modulo the devices here) and backend (new). RG_ENODEV or
- * RG_ENOTSUP: this process sees no such device.
+ * (local rank modulo the devices here) and backend (preference.h). RG_ENODEV
+ * or RG_ENOTSUP: this process sees no such device.
  */
 int rg_job_context_config(const struct rg_job *job, enum rg_device_kind device,
                           struct rg_context_config *config_out);
@@ -70,6 +70,12 @@ int rg_job_context_config(const struct rg_job *job, enum rg_device_kind device,
 int rg_launch_env_rank(void);
 /* 1 under a launcher that would make MPI see several processes. */
 int rg_launch_env_present(void);
+
+/*
+ * For the two ways: a rank from its begin to its exit code. Preference
+ * variables that are wrong at any rank end all, before anything starts.
+ */
+int rg_job_main(const struct rg_job *job, rg_rank_main *rank_main, void *arg);
 
 /* The two ways, for rg_job_run. */
 int rg_launch_mpi(rg_rank_main *rank_main, void *arg);

@@ -44,7 +44,8 @@ static void *run_rank(void *arg)
 {
     struct thread_rank *self = arg;
 
-    self->code = self->group->rank_main(&self->job, self->group->arg);
+    self->code =
+        rg_job_main(&self->job, self->group->rank_main, self->group->arg);
     return NULL;
 }
 

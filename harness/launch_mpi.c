@@ -45,7 +45,7 @@ int rg_launch_mpi(rg_rank_main *rank_main, void *arg)
     find_place(&job);
     gethostname(host, sizeof host - 1);
     job.host = host;
-    code = rank_main(&job, arg);
+    code = rg_job_main(&job, rank_main, arg);
     /* With a rank dead or stuck, finalising would hang. */
     if (code == RG_EXIT_TIMEOUT || code == RG_EXIT_RECOVERY) {
         fflush(NULL);

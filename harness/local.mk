@@ -9,6 +9,7 @@ librg_harness_a_SOURCES = \
 	harness/measure.c harness/measure.h \
 	harness/options.c harness/options.h \
 	harness/peer.c harness/peer.h harness/peer_mpi.c \
+	harness/preference.c harness/preference.h \
 	harness/process.c harness/process.h \
 	harness/report.c harness/report.h \
 	harness/session.c harness/session.h \

@@ -366,6 +366,7 @@ static void begin_scenario(const struct rg_suite *suite, int replay,
         .replay = replay,
         .comes_back = 1,
         .limit_ms = LIMIT_MS,
+        .backend = options->backend,
         .seed = options->seed,
     };
 }

@@ -289,6 +289,7 @@ static void add(struct list_builder *builder, const char *scenario,
     struct rg_case test = {.run = run,
                            .algorithm = algorithm,
                            .first_seq = first_seq,
+                           .captures = 1,
                            .param = {param}};
 
     snprintf(test.name, sizeof(test.name), "replay.%s.%s", scenario,

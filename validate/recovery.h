@@ -46,7 +46,7 @@ struct rg_recovery_scenario {
     int32_t mode;     /* RG_MODE of the settings */
     int32_t warm;     /* epochs, after which nothing may grow; 0: none */
     int32_t limit_ms; /* from the begin, after which a step is the last */
-    int32_t unused;
+    int32_t backend;  /* enum rg_backend, as a flag says it */
     uint64_t seed;
     uint64_t begin_ns; /* rg_now_ns() of this rank's host */
     uint64_t members;  /* at the end: a bitmap of ranks */

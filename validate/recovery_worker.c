@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "algos/algos.h"
+#include "harness/preference.h"
 #include "harness/verdict.h"
 #include "harness/wire.h"
 #include "validate/recovery_member.h"
@@ -81,6 +82,7 @@ static int make_context(struct rg_recovery_member *self)
         status = take_ticket(self, &config, &ticket);
     if (status != RG_OK)
         return status;
+    config.backend = rg_preference((enum rg_backend)self->scenario->backend);
     config.algos = rg_algos;
     config.emu_team_width = self->scenario->team_width;
     config.emu_max_teams = self->scenario->teams;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "harness/options.h"
+#include "harness/preference.h"
 #include "harness/worker.h"
 #include "validate/recovery.h"
 #include "validate/suite.h"
@@ -23,6 +24,9 @@ static const struct rg_suite_options defaults = {
 static const struct rg_option options_table[] = {
     {RG_OPTION_CHOICE, 0, "device", AT(device), "|emu|cuda", 0, 0, "NAME",
      "where the collectives run"},
+    {RG_OPTION_CHOICE, 0, "backend", AT(backend), RG_PREFERENCE_VALUES, 0, 0,
+     "NAME",
+     "which backend to ask for (what the preference variables say, else new)"},
     {RG_OPTION_TEXT, 0, "case", AT(pattern), NULL, 0, 0, "GLOB",
      "run the cases whose name matches (default '*')"},
     {RG_OPTION_SIZE, 0, "seed", AT(seed), NULL, 0, 0, "S",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "algos/algos.h"
+#include "harness/preference.h"
 
 /* ---- lists of cases ----------------------------------------------------- */
 
@@ -108,11 +109,13 @@ int rg_suite_open(struct rg_suite *suite, uint64_t first_seq)
 {
     const struct rg_suite_options *options = suite->options;
     struct rg_context_config config;
+    struct rg_view_info view;
     int status = rg_job_context_config(
         suite->job, (enum rg_device_kind)options->device, &config);
 
     if (status != RG_OK)
         return status;
+    config.backend = rg_preference((enum rg_backend)options->backend);
     config.algos = rg_algos;
     config.emu_team_width = options->team_width;
     config.emu_max_teams = options->teams;
@@ -121,12 +124,15 @@ int rg_suite_open(struct rg_suite *suite, uint64_t first_seq)
     if (status == RG_OK)
         status = rg_comm_create(suite->context, &suite->comm);
     if (status == RG_OK)
+        status = rg_comm_view(suite->comm, &view);
+    if (status == RG_OK)
         status = rg_stream_create(suite->context, &suite->stream);
     if (status != RG_OK) {
         rg_suite_close(suite);
         return status;
     }
     suite->first_seq = first_seq;
+    suite->backend = view.backend;
     suite->algorithm = NULL;
     rg_watchdog_watch(suite->dog, suite->comm);
     return RG_OK;
@@ -163,6 +169,19 @@ int rg_suite_select(struct rg_suite *suite, const char *algorithm)
     return status;
 }
 
+/* Why the case says nothing about this backend, or null. */
+static const char *inapplicable(const struct rg_suite *suite,
+                                const struct rg_case *test)
+{
+    if (suite->backend != RG_BACKEND_LEGACY)
+        return NULL;
+    if (test->captures)
+        return "the legacy backend cannot be captured";
+    if (test->algorithm != NULL)
+        return "the legacy backend has one algorithm only";
+    return NULL;
+}
+
 static int prepare(struct rg_suite *suite, const struct rg_case *test)
 {
     int status = RG_OK;
@@ -171,7 +190,7 @@ static int prepare(struct rg_suite *suite, const struct rg_case *test)
         rg_suite_close(suite);
     if (suite->context == NULL)
         status = rg_suite_open(suite, test->first_seq);
-    if (status == RG_OK)
+    if (status == RG_OK && !inapplicable(suite, test))
         status = rg_suite_select(suite, test->algorithm);
     return status;
 }
@@ -248,11 +267,16 @@ static int run_once(struct rg_suite *suite, const struct rg_case *test,
                     struct rg_case_result *all,
                     struct rg_case_result *merged_out, int *differ_out)
 {
+    const char *why = inapplicable(suite, test);
     struct rg_case_result mine = {0};
     int status;
 
     rg_watchdog_kick(suite->dog);
-    test->run(suite, test, &mine);
+    mine.skipped = why != NULL;
+    if (why != NULL)
+        snprintf(mine.text, sizeof(mine.text), "%s", why);
+    else
+        test->run(suite, test, &mine);
     status = rg_comm_gather(suite->comm, &mine, sizeof(mine), all);
     if (status != RG_OK) {
         rg_case_expect_ok(&mine, status, "the ranks' findings are not known");

@@ -33,7 +33,8 @@ enum rg_plant {
 
 struct rg_suite_options {
     struct rg_launch_options launch;
-    int device; /* enum rg_device_kind */
+    int device;  /* enum rg_device_kind */
+    int backend; /* enum rg_backend; UNSET: auto */
     const char *pattern;
     uint64_t seed;
     int list;
@@ -60,7 +61,8 @@ struct rg_suite {
     struct rg_comm *comm;
     struct rg_stream *stream;
     uint64_t first_seq;
-    const char *algorithm; /* in force; null: the built-in choice */
+    const char *algorithm;   /* in force; null: the built-in choice */
+    enum rg_backend backend; /* of the view in which it was made */
 };
 
 /* What one rank found in one case; exchanged as it is. */
@@ -83,6 +85,7 @@ struct rg_case {
     rg_case_run *run;
     const char *algorithm; /* put in force before; null: built-in choice */
     uint64_t first_seq;    /* of the communicator; 0: any */
+    int captures;          /* graphs: not for the legacy backend */
     int param[RG_CASE_PARAMS];
 };
 

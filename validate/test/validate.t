@@ -4,15 +4,18 @@
 validate=$RG_BUILD_DIR/validate/rg_validate
 json=$tap_work/cases.jsonl
 
+settings= # of the environment
+
 # refuses CODE ARGUMENT...: the exit code and one line.
 refuses()
 {
     wanted=$1
     shift
-    output=$("$validate" --launch local "$@" 2>&1)
+    # shellcheck disable=SC2086 # one or two settings
+    output=$(env $settings "$validate" --launch local "$@" 2>&1)
     status=$?
     [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ]
-    tap_result $? "exit $wanted for $*"
+    tap_result $? "exit $wanted for ${settings:+$settings }$*"
     [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
 }
 
@@ -21,6 +24,14 @@ refuses 2 --ranks 0
 refuses 2 --case 'nothing.*'
 refuses 2 --list --case 'nothing.*'
 refuses 2 -J "$tap_work/missing/cases"
+
+# Variables that are wrong are named once, whatever the flag says.
+ours=RG_PREFERRED_GPU_COLLECTIVE_BACKEND
+theirs=MOONCAKE_PG_PREFERRED_GPU_COLLECTIVE_BACKEND
+for settings in "$ours=fast" "$theirs=" "$ours=new $theirs=legacy"; do
+    refuses 2 --ranks 3 --backend new --case 'results.queued'
+done
+settings=
 CUDA_VISIBLE_DEVICES=
 export CUDA_VISIBLE_DEVICES
 refuses 3 --device cuda
@@ -52,5 +63,9 @@ head -n 1 "$json" | grep -q '^{"kind":"env",' &&
 tap_result $? "JSON lines: env, a line a case, verdict"
 ends 1 "0 passed, 1 failed, 0 skipped" --ranks 2 --full --case $one \
     --plant flip
+ends 0 "4 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
+    --case 'results.[cqrt]*'
+ends 77 "0 passed, 0 failed, 1 skipped" --ranks 2 --backend legacy \
+    --case replay.policy_change.auto
 ends 77 "0 passed, 0 failed, 4 skipped" --ranks 1 --case 'plant.*'
 tap_end
