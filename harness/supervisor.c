@@ -166,6 +166,20 @@ void rg_supervision_count(const struct rg_supervision *result,
     }
 }
 
+int rg_supervisor_play(const struct rg_job *job,
+                       const struct rg_scenario *scenario,
+                       struct rg_supervision *result_out)
+{
+    struct rg_supervisor *supervisor;
+    int status = rg_supervisor_create(job, &supervisor);
+
+    if (status != RG_OK)
+        return status;
+    status = rg_supervisor_run(supervisor, scenario, result_out);
+    rg_supervisor_destroy(supervisor);
+    return status;
+}
+
 void rg_supervision_fini(struct rg_supervision *result)
 {
     for (int r = 0; r < result->size; r++)

@@ -90,6 +90,10 @@ void rg_supervisor_destroy(struct rg_supervisor *supervisor);
 int rg_supervisor_run(struct rg_supervisor *supervisor,
                       const struct rg_scenario *scenario,
                       struct rg_supervision *result_out);
+/* The same for a single scenario, with supervisors of its own. */
+int rg_supervisor_play(const struct rg_job *job,
+                       const struct rg_scenario *scenario,
+                       struct rg_supervision *result_out);
 void rg_supervision_fini(struct rg_supervision *result);
 
 /*

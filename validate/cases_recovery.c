@@ -316,15 +316,9 @@ static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
     const struct rg_scenario played = {.payload = scenario,
                                        .bytes = sizeof(*scenario),
                                        .deadline_ms = DEADLINE_MS};
-    struct rg_supervisor *supervisor;
-    int status = rg_supervisor_create(job, &supervisor);
 
-    if (status != RG_OK)
-        return status;
     scenario->begin_ns = rg_now_ns();
-    status = rg_supervisor_run(supervisor, &played, supervision_out);
-    rg_supervisor_destroy(supervisor);
-    return status;
+    return rg_supervisor_play(job, &played, supervision_out);
 }
 
 static void play_and_judge(struct rg_suite *suite,
@@ -356,6 +350,7 @@ static void begin_scenario(const struct rg_suite *suite, int replay,
     const struct rg_suite_options *options = suite->options;
 
     *scenario_out = (struct rg_recovery_scenario){
+        .work = {.kind = RG_WORK_RECOVERY},
         .device = options->device,
         .team_width = options->team_width,
         .teams = options->teams,

@@ -3,7 +3,7 @@ validate_rg_validate_SOURCES = \
 	validate/cases_plant.c \
 	validate/cases_recovery.c \
 	validate/cases_replay.c \
-	validate/cases_results.c \
+	validate/cases_results.c validate/cases_selection.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
 	validate/recovery.h validate/recovery_member.h \
@@ -11,8 +11,10 @@ validate_rg_validate_SOURCES = \
 	validate/recovery_judge.c validate/recovery_step.c \
 	validate/recovery_worker.c \
 	validate/rg_validate.c \
+	validate/selection.h validate/selection_blocks.c \
+	validate/selection_worker.c \
 	validate/suite.c validate/suite.h \
-	validate/trial.c validate/trial.h
+	validate/trial.c validate/trial.h validate/work.h
 validate_rg_validate_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += validate/rg_validate.1
 

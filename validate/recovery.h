@@ -20,7 +20,9 @@
 #include <stdint.h>
 
 #include "harness/supervisor.h"
+#include "harness/worker.h"
 #include "validate/suite.h"
+#include "validate/work.h"
 
 enum {
     RG_RECOVERY_PLAN_MAX = 16384,
@@ -31,6 +33,7 @@ enum {
 
 /* The payload of a scenario. */
 struct rg_recovery_scenario {
+    struct rg_work work;
     int32_t device; /* enum rg_device_kind */
     int32_t team_width;
     int32_t teams;
@@ -101,7 +104,7 @@ rg_recovery_lines(const struct rg_recovery_report *report)
 int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes);
 
 /* main() of a worker: returns its exit code. */
-int rg_recovery_worker(void);
+int rg_recovery_worker(struct rg_worker *worker);
 
 /* A scenario that was played, with what must be true of it. */
 struct rg_recovery_played {

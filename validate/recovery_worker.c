@@ -384,10 +384,7 @@ static int be_member(struct rg_recovery_member *self)
 static int prepare(struct rg_recovery_member *self)
 {
     size_t bytes;
-    int status = rg_worker_open(&self->worker);
 
-    if (status != RG_OK)
-        return status;
     self->job = rg_worker_job(self->worker);
     self->scenario = rg_worker_scenario(self->worker, &bytes);
     apply_settings(self->scenario->settings);
@@ -400,19 +397,18 @@ static int prepare(struct rg_recovery_member *self)
     return rg_recovery_faults_create(self);
 }
 
-int rg_recovery_worker(void)
+int rg_recovery_worker(struct rg_worker *worker)
 {
-    struct rg_recovery_member self = {0};
+    struct rg_recovery_member self = {.worker = worker};
     int status = prepare(&self);
 
     if (status == RG_OK)
         status = be_member(&self);
     if (status != RG_OK)
-        fprintf(stderr, "rank %d: %s\n", self.job ? self.job->rank : -1,
+        fprintf(stderr, "rank %d: %s\n", self.job->rank,
                 rg_status_string(status));
     rg_recovery_faults_destroy(&self);
     free(self.report);
     free(self.host);
-    rg_worker_close(self.worker);
     return rg_exit_of_status(status);
 }

@@ -10,6 +10,7 @@
 #include "harness/preference.h"
 #include "harness/worker.h"
 #include "validate/recovery.h"
+#include "validate/selection.h"
 #include "validate/suite.h"
 
 static const struct rg_suite_options defaults = {
@@ -70,6 +71,7 @@ static int add_cases(const struct rg_suite_options *options,
         return rg_cases_recovery(list, options);
     if (rg_cases_results(list, options) != RG_OK ||
         rg_cases_replay(list, options) != RG_OK ||
+        rg_cases_selection(list) != RG_OK ||
         rg_cases_recovery(list, options) != RG_OK ||
         rg_cases_plant(list, options) != RG_OK)
         return RG_ENOMEM;
@@ -203,6 +205,24 @@ look_at_list(const struct rg_suite_options *options)
     return result;
 }
 
+/* A process that a rank's supervisor has started. */
+static int be_worker(void)
+{
+    const struct rg_work *work;
+    struct rg_worker *worker;
+    size_t bytes;
+    int status = rg_worker_open(&worker);
+    int code;
+
+    if (status != RG_OK)
+        return rg_exit_of_status(status);
+    work = rg_worker_scenario(worker, &bytes);
+    code = work->kind == RG_WORK_SELECTION ? rg_selection_worker(worker)
+                                           : rg_recovery_worker(worker);
+    rg_worker_close(worker);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     struct rg_suite_options options = defaults;
@@ -210,7 +230,7 @@ int main(int argc, char **argv)
         rg_options_parse(&program, argc, argv, &options);
 
     if (rg_worker_present())
-        return rg_recovery_worker();
+        return be_worker();
     if (result == RG_OPTIONS_RUN && options.fault != NULL)
         result = look_at_plan(&options);
     if (result == RG_OPTIONS_RUN)
