@@ -93,7 +93,7 @@ struct rg_context_config {
     int device_ordinal;                 /* CUDA device; ignored by emu */
     const struct rg_algo *const *algos; /* null-terminated, borrowed */
     enum rg_backend backend;   /* UNSET: the preference variables decide */
-    size_t region_bytes;       /* 0: RG_REGION_BYTES, else 256 MiB */
+    size_t region_bytes;       /* 0: RG_REGION_BYTES, else 256M; CUDA: 1G */
     int capacity;              /* slots of a group; 0: size */
     int emu_team_width;        /* threads a team on emu; 0: 1 */
     int emu_max_teams;         /* teams a launch on emu; 0: by cores */
@@ -351,6 +351,12 @@ int rg_comm_admit(struct rg_comm *comm);
  * order; with none of them active nothing but the epoch changes.
  */
 int rg_comm_leave(struct rg_comm *comm, const int *slots, int count);
+/*
+ * Like leave, for members that have failed and of which nothing is heard: the
+ * caller knows that their processes have ended or their hosts are gone, so
+ * memory that they could write to may be used again.
+ */
+int rg_comm_vouch(struct rg_comm *comm, const int *slots, int count);
 /*
  * At a rank that is out: asks to be let in as a new incarnation, and waits for
  * it, at most `timeout_ms` (RG_ETIMEDOUT). Its graphs go on working.

@@ -1,7 +1,6 @@
 /*
  * The launch made to keep a communicator's word (keeper.h), one for each
- * device: a function for a host
- * thread, the address of a kernel of one block.
+ * device: a function for a host thread, the address of a kernel of one block.
  */
 #ifndef RG_DEVICE_HELP_H
 #define RG_DEVICE_HELP_H

@@ -173,27 +173,13 @@ int rg_comm_set_policy(struct rg_comm *comm, const char *text)
     return status ? status : wait_answered(comm, epoch, refusals);
 }
 
-static int change_members(struct rg_comm *comm, const struct rg_bitset *leavers)
-{
-    uint64_t epoch, refusals;
-    int status = change_begin(comm, &epoch, &refusals);
-
-    if (status == RG_OK)
-        status =
-            rg_driver_change(comm->context->driver, comm->group, leavers, 0);
-    return status ? status : wait_answered(comm, epoch, refusals);
-}
-
-int rg_comm_admit(struct rg_comm *comm)
-{
-    return rg_comm_leave(comm, NULL, 0);
-}
-
-int rg_comm_leave(struct rg_comm *comm, const int *slots, int count)
+static int change_members(struct rg_comm *comm, const int *slots, int count,
+                          int vouch)
 {
     const int capacity = comm->context->config.capacity;
     struct rg_bitset leavers;
-    int status = RG_OK;
+    uint64_t epoch, refusals;
+    int status;
 
     for (int i = 0; i < count; i++)
         if (slots[i] < 0 || slots[i] >= capacity)
@@ -202,9 +188,29 @@ int rg_comm_leave(struct rg_comm *comm, const int *slots, int count)
         return RG_ENOMEM;
     for (int i = 0; i < count; i++)
         rg_bitset_set(&leavers, slots[i]);
-    status = change_members(comm, &leavers);
+    status = change_begin(comm, &epoch, &refusals);
+    if (status == RG_OK)
+        status = rg_driver_change(comm->context->driver, comm->group, &leavers,
+                                  vouch);
+    if (status == RG_OK)
+        status = wait_answered(comm, epoch, refusals);
     rg_bitset_fini(&leavers);
     return status;
+}
+
+int rg_comm_admit(struct rg_comm *comm)
+{
+    return change_members(comm, NULL, 0, 0);
+}
+
+int rg_comm_leave(struct rg_comm *comm, const int *slots, int count)
+{
+    return change_members(comm, slots, count, 0);
+}
+
+int rg_comm_vouch(struct rg_comm *comm, const int *slots, int count)
+{
+    return change_members(comm, slots, count, 1);
 }
 
 int rg_comm_rejoin(struct rg_comm *comm, int timeout_ms)
