@@ -31,7 +31,14 @@ static const char *const who_names[] = {"leaf", "coordinator"};
 /* Links that are cut, both ways, between ranks below a border and the rest. */
 enum cut { NO_CUT = 0, CUT_FIRST, CUT_HALF, CUT_LAST };
 
-enum { HITS_ONE = 1, BOOTSTRAP = 2, STAYS_OUT = 4 };
+enum {
+    HITS_ONE = 1, /* no difference between leaf and coordinator */
+    BOOTSTRAP = 2,
+    STAYS_OUT = 4,
+    ON_LEGACY = 8,   /* also as selection.backend.*, of a legacy group */
+    OF_REPLAYS = 16, /* as replay.*, with a graph that outlives the change */
+    RETURNS = 32     /* whom it hits comes back */
+};
 
 #define ROW(row_name, row_ranks, row_plan, ...)                                \
     {                                                                          \
@@ -47,7 +54,7 @@ static const struct recovery {
     int ranks; /* at least */
     const char *plan;
     const char *settings;
-    int flags; /* HITS_ONE: no difference between leaf and coordinator */
+    int flags;
     int count; /* 0: MEDIUM */
     int batch; /* 0: 1 */
     int rounds;
@@ -58,12 +65,15 @@ static const struct recovery {
 } recoveries[] = {
     ROW("kill.bootstrap", 2, "at seq 0 phase bootstrap rank %V kill",
         .flags = BOOTSTRAP),
-    ROW("kill.start", 2, "at seq 5 phase start rank %V kill", .count = SMALL),
-    ROW("kill.mid", 2, "at seq 5 phase mid rank %V kill", .count = LARGE),
-    ROW("kill.complete", 2, "at seq 5 phase complete rank %V kill"),
-    ROW("kill.idle", 2, "at seq 5 phase idle rank %V kill"),
+    ROW("kill.start", 2, "at seq 5 phase start rank %V kill", .count = SMALL,
+        .flags = ON_LEGACY),
+    ROW("kill.mid", 2, "at seq 5 phase mid rank %V kill", .count = LARGE,
+        .flags = ON_LEGACY),
+    ROW("kill.complete", 2, "at seq 5 phase complete rank %V kill",
+        .flags = ON_LEGACY),
+    ROW("kill.idle", 2, "at seq 5 phase idle rank %V kill", .flags = ON_LEGACY),
     ROW("kill.queue", 2, "at seq 33 phase mid rank %V kill", .batch = 8,
-        .steps = 64),
+        .steps = 64, .flags = ON_LEGACY),
     ROW("kill.quiesce", 3,
         "at seq 5 phase start rank %O kill; at view 2 phase quiesce rank %V "
         "kill"),
@@ -74,7 +84,8 @@ static const struct recovery {
         "at seq 5 phase start rank %O kill; at view 2 phase apply rank %V "
         "kill"),
     ROW("kill.two", 3,
-        "at seq 5 phase start rank %V kill; at seq 5 phase start rank %O kill"),
+        "at seq 5 phase start rank %V kill; at seq 5 phase start rank %O kill",
+        .flags = ON_LEGACY),
     ROW("kill.twice", 3,
         "at seq 4 phase start rank %V kill; at seq 8 phase mid rank %O kill"),
     ROW("exit.start", 2, "at seq 5 phase start rank %V exit"),
@@ -83,7 +94,7 @@ static const struct recovery {
     ROW("error.complete", 2, "at seq 5 phase complete rank %V error"),
     ROW("stop.short", 2, "at seq 5 phase start rank %V stop 300ms"),
     ROW("stop.start", 3, "at seq 5 phase start rank %V stop 2s",
-        .settings = FAST),
+        .settings = FAST, .flags = ON_LEGACY),
     ROW("stop.mid", 3, "at seq 5 phase mid rank %V stop 2s", .settings = FAST,
         .count = LARGE),
     ROW("stop.idle", 3, "at seq 5 phase idle rank %V stop 2s",
@@ -92,7 +103,8 @@ static const struct recovery {
         .settings = FAST, .rounds = 3, .count = LARGE),
     ROW("rejoin.kill", 2,
         "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
-        "kill"),
+        "kill",
+        .flags = ON_LEGACY),
     ROW("rejoin.exit", 2,
         "at seq 5 phase idle rank %V rejoin; at seq 5 phase idle rank %V exit"),
     ROW("rejoin.kill_during", 4,
@@ -111,7 +123,7 @@ static const struct recovery {
     ROW("rejoin.mid", 2,
         "at view %E phase idle rank %V rejoin;"
         "at view %E phase mid rank %V kill",
-        .rounds = 10, .count = LARGE / 4),
+        .rounds = 10, .count = LARGE / 4, .flags = ON_LEGACY),
     ROW("rejoin.turns", 2,
         "at view %E phase idle rank %N rejoin; at view %E phase idle rank %N "
         "kill",
@@ -139,11 +151,16 @@ static const struct recovery {
     ROW("heal.ten", 3, "", .settings = FAST, .cut = CUT_LAST, .flags = HITS_ONE,
         .rounds = 10),
     ROW("churn", 2, "", .flags = HITS_ONE, .churn = 3, .steps = 300),
+    ROW("death", 2, "at seq 5 phase start rank %V kill", .flags = OF_REPLAYS),
+    ROW("rejoin", 2,
+        "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
+        "kill",
+        .flags = OF_REPLAYS | RETURNS),
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
 
-enum { PARAM_ROW, PARAM_WHO, PARAM_REPLAY };
+enum { PARAM_ROW, PARAM_WHO, PARAM_REPLAY, PARAM_BACKEND };
 
 /* ---- plans -------------------------------------------------------------- */
 
@@ -323,19 +340,17 @@ static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
 
 static void play_and_judge(struct rg_suite *suite,
                            struct rg_recovery_scenario *scenario,
-                           struct rg_fault_plan *plan, int bootstrap,
+                           struct rg_recovery_played *played,
                            struct rg_case_result *result)
 {
     struct rg_supervision supervision;
     int status = play(suite->job, scenario, &supervision);
-    const struct rg_recovery_played played = {.scenario = scenario,
-                                              .supervision = &supervision,
-                                              .plan = plan,
-                                              .bootstrap = bootstrap};
 
     if (rg_case_expect_ok(result, status, "supervision") != RG_OK)
         return;
-    rg_recovery_judge(&played, result);
+    played->scenario = scenario;
+    played->supervision = &supervision;
+    rg_recovery_judge(played, result);
     if (result->failed && suite->job->rank == 0) {
         show_plan(scenario);
         show_events(&supervision, scenario->begin_ns);
@@ -398,26 +413,48 @@ static void fill_scenario(const struct recovery *recovery, int size,
     write_plan(recovery, size, who, scenario->plan);
 }
 
+/* The members before a death, behind it, and behind a return. */
+static int stages_of(const struct recovery *recovery, int size, enum who who,
+                     uint64_t *stages_out)
+{
+    const uint64_t all = below(size);
+    const int victim = number_of('V', size, who, 0);
+
+    if (!(recovery->flags & OF_REPLAYS))
+        return 0;
+    stages_out[0] = all;
+    stages_out[1] = all & ~(UINT64_C(1) << victim);
+    stages_out[2] = all;
+    return recovery->flags & RETURNS ? 3 : 2;
+}
+
 static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
                          struct rg_case_result *result)
 {
     const struct recovery *recovery = &recoveries[test->param[PARAM_ROW]];
+    const enum who who = (enum who)test->param[PARAM_WHO];
     const int size = suite->job->size;
     struct rg_recovery_scenario scenario;
+    struct rg_recovery_played played = {.bootstrap =
+                                            recovery->flags & BOOTSTRAP};
     struct rg_fault_plan *plan;
 
     if (!has_ranks(suite, recovery->ranks, result))
         return;
     begin_scenario(suite, test->param[PARAM_REPLAY], &scenario);
-    fill_scenario(recovery, size, (enum who)test->param[PARAM_WHO], &scenario);
+    if (test->param[PARAM_BACKEND] != RG_BACKEND_UNSET)
+        scenario.backend = test->param[PARAM_BACKEND];
+    fill_scenario(recovery, size, who, &scenario);
     if (rg_case_expect_ok(result,
                           rg_fault_plan_create(scenario.plan, &plan, NULL),
                           "fault plan") != RG_OK)
         return;
+    played.plan = plan;
     scenario.members = left_by(plan, size);
     if (recovery->cut != NO_CUT && !scenario.comes_back)
         scenario.members = left_by_cut(border_of(recovery->cut, size), size);
-    play_and_judge(suite, &scenario, plan, recovery->flags & BOOTSTRAP, result);
+    played.nstages = stages_of(recovery, size, who, played.stages);
+    play_and_judge(suite, &scenario, &played, result);
     rg_fault_plan_destroy(plan);
 }
 
@@ -443,6 +480,7 @@ static void run_plan(struct rg_suite *suite, const struct rg_case *test,
                      struct rg_case_result *result)
 {
     struct rg_recovery_scenario scenario;
+    struct rg_recovery_played played = {0};
     struct rg_fault_plan *plan;
 
     if (!has_ranks(suite, 2, result) ||
@@ -451,10 +489,11 @@ static void run_plan(struct rg_suite *suite, const struct rg_case *test,
             "fault plan") != RG_OK)
         return;
     begin_scenario(suite, test->param[PARAM_REPLAY], &scenario);
+    played.plan = plan;
     scenario.steps = steps_of(plan);
     scenario.members = left_by(plan, suite->job->size);
     rg_fault_plan_print(plan, scenario.plan, sizeof(scenario.plan));
-    play_and_judge(suite, &scenario, plan, 0, result);
+    play_and_judge(suite, &scenario, &played, result);
     rg_fault_plan_destroy(plan);
 }
 
@@ -502,22 +541,56 @@ int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes)
 
 /* ---- the list ----------------------------------------------------------- */
 
-static int add_row(struct rg_case_list *list, int row, enum who who)
+/* The groups that a row is in: its own is recovery. */
+static const struct group {
+    const char *name;
+    int flags; /* of rows in it, all of them */
+    int backend;
+    int eager, replay;
+} groups[] = {
+    {"recovery", 0, RG_BACKEND_UNSET, 1, 1},
+    {"selection.backend", ON_LEGACY, RG_BACKEND_LEGACY, 1, 0},
+    {"replay", OF_REPLAYS, RG_BACKEND_UNSET, 0, 1},
+};
+
+enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]) };
+
+static int is_in(const struct group *group, const struct recovery *recovery)
+{
+    return (recovery->flags & OF_REPLAYS) == (group->flags & OF_REPLAYS) &&
+           (recovery->flags & group->flags) == group->flags;
+}
+
+static int add_case(struct rg_case_list *list, const struct group *group,
+                    int row, enum who who, int replay)
 {
     const struct recovery *recovery = &recoveries[row];
+    struct rg_case test = {.run = run_recovery,
+                           .captures = replay,
+                           .param = {[PARAM_ROW] = row,
+                                     [PARAM_WHO] = (int)who,
+                                     [PARAM_REPLAY] = replay,
+                                     [PARAM_BACKEND] = group->backend}};
+    const char *mode = replay ? ".replay" : ".eager";
+
+    snprintf(test.name, sizeof(test.name), "%s.%s%s%s%s", group->name,
+             recovery->name, recovery->flags & HITS_ONE ? "" : ".",
+             recovery->flags & HITS_ONE ? "" : who_names[who],
+             group->eager && group->replay ? mode : "");
+    return rg_case_list_add(list, &test);
+}
+
+static int add_row(struct rg_case_list *list, const struct group *group,
+                   int row)
+{
+    const int n = recoveries[row].flags & HITS_ONE ? 1 : WHO_COUNT;
     int status = RG_OK;
 
-    for (int replay = 0; replay < 2 && status == RG_OK; replay++) {
-        struct rg_case test = {.run = run_recovery,
-                               .param = {[PARAM_ROW] = row,
-                                         [PARAM_WHO] = (int)who,
-                                         [PARAM_REPLAY] = replay}};
-
-        snprintf(test.name, sizeof(test.name), "recovery.%s%s%s.%s",
-                 recovery->name, recovery->flags & HITS_ONE ? "" : ".",
-                 recovery->flags & HITS_ONE ? "" : who_names[who],
-                 replay ? "replay" : "eager");
-        status = rg_case_list_add(list, &test);
+    for (int who = 0; who < n && status == RG_OK; who++) {
+        if (group->eager)
+            status = add_case(list, group, row, (enum who)who, 0);
+        if (group->replay && status == RG_OK)
+            status = add_case(list, group, row, (enum who)who, 1);
     }
     return status;
 }
@@ -528,6 +601,7 @@ static int add_plan(struct rg_case_list *list)
 
     for (int replay = 0; replay < 2 && status == RG_OK; replay++) {
         struct rg_case test = {.run = run_plan,
+                               .captures = replay,
                                .param = {[PARAM_REPLAY] = replay}};
 
         snprintf(test.name, sizeof(test.name), "recovery.plan.%s",
@@ -544,11 +618,9 @@ int rg_cases_recovery(struct rg_case_list *list,
 
     if (options->fault != NULL)
         return add_plan(list);
-    for (int row = 0; row < N_RECOVERIES; row++) {
-        const int n = recoveries[row].flags & HITS_ONE ? 1 : WHO_COUNT;
-
-        for (int who = 0; who < n && status == RG_OK; who++)
-            status = add_row(list, row, (enum who)who);
-    }
+    for (int g = 0; g < N_GROUPS; g++)
+        for (int row = 0; row < N_RECOVERIES && status == RG_OK; row++)
+            if (is_in(&groups[g], &recoveries[row]))
+                status = add_row(list, &groups[g], row);
     return status;
 }

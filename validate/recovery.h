@@ -81,10 +81,12 @@ struct rg_recovery_report {
     uint64_t members; /* a bitmap of world ranks */
     int32_t lines;
     int32_t captures;
-    int32_t status;          /* why it is out of the group; RG_OK: it is not */
-    int32_t returns;         /* it was out, and let in again */
-    int32_t admits;          /* planned changes that let others in */
-    int32_t leaves;          /* planned changes in which somebody left */
+    int32_t status;  /* why it is out of the group; RG_OK: it is not */
+    int32_t returns; /* it was out, and let in again */
+    int32_t admits;  /* planned changes that let others in */
+    int32_t leaves;  /* planned changes in which somebody left */
+    int32_t backend; /* enum rg_backend of the last view */
+    int32_t unused;
     struct rg_census before; /* there was a context */
     struct rg_census warm;   /* all members, some epochs later */
     struct rg_census end;    /* the last step is done */
@@ -112,6 +114,8 @@ struct rg_recovery_played {
     const struct rg_supervision *supervision;
     struct rg_fault_plan *plan;
     int bootstrap; /* a rank dies before there is a group: the others hear it */
+    int nstages;   /* which whoever lives through all has to see, in order: */
+    uint64_t stages[3]; /* members of committed invocations */
 };
 
 /*
@@ -119,7 +123,8 @@ struct rg_recovery_played {
  * ended as planned; those who are members at the end hold the same view, of
  * the expected members; every invocation has the same outcome, epoch and
  * participants at all that know it; a committed one has the right bits, the
- * same everywhere; the last one is committed by all; nothing leaks.
+ * same everywhere; the last one is committed by all; all stages were seen;
+ * nothing leaks.
  */
 void rg_recovery_judge(const struct rg_recovery_played *played,
                        struct rg_case_result *result);

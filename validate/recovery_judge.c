@@ -110,6 +110,10 @@ static void judge_member(struct judge *judge, int rank)
         rg_case_fail(judge->result, RG_EXIT_RECOVERY,
                      "rank %d: captured %d times instead of %d", rank,
                      report->captures, captures);
+    else if (judge->scenario->backend != RG_BACKEND_UNSET &&
+             report->backend != judge->scenario->backend)
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: not the backend that all asked for", rank);
     else
         judge_last_line(judge, rank, report);
 }
@@ -131,6 +135,27 @@ static void judge_views(struct judge *judge)
                          (unsigned long long)report->epoch,
                          (unsigned long long)first->epoch);
     }
+}
+
+/* One process, one capture: committed invocations of each stage, in order. */
+static void judge_stages(struct judge *judge, int rank,
+                         const struct rg_recovery_played *played)
+{
+    const struct rg_recovery_report *report = judge->last[rank];
+    int seen = 0;
+
+    if (report == NULL || played->supervision->ranks[rank].fate.lives > 1)
+        return;
+    for (int i = 0; i < report->lines && seen < played->nstages; i++) {
+        const struct rg_recovery_line *line = &rg_recovery_lines(report)[i];
+
+        seen += line->state == RG_OUTCOME_COMMITTED && line->digest != 0 &&
+                line->participants == played->stages[seen];
+    }
+    if (seen < played->nstages)
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: committed nothing of members %#llx", rank,
+                     (unsigned long long)played->stages[seen]);
 }
 
 /* A rank that is out knows it, and why. */
@@ -331,10 +356,12 @@ void rg_recovery_judge(const struct rg_recovery_played *played,
     judge_fates(&judge);
     judge_plan(&judge, played->plan);
     for (int r = 0; r < judge.supervision->size; r++) {
-        if (is_member(&judge, r))
+        if (is_member(&judge, r)) {
             judge_member(&judge, r);
-        else
+            judge_stages(&judge, r, played);
+        } else {
             judge_outsider(&judge, r);
+        }
     }
     judge_views(&judge);
     each_report(&judge, NULL, visit_leaks);

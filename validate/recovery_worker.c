@@ -337,6 +337,7 @@ static int describe_group(struct rg_recovery_member *self)
     if (status != RG_OK)
         return status;
     self->report->epoch = view.epoch;
+    self->report->backend = (int32_t)view.backend;
     for (int slot = 0; slot < view.capacity; slot++)
         if (ranks[slot] >= 0)
             self->report->members |= UINT64_C(1) << ranks[slot];
