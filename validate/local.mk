@@ -35,8 +35,8 @@ check-long: validate/rg_validate
 	for n in $(RG_LONG_RANKS); do \
 	    validate/rg_validate --full --launch local --ranks $$n || exit 1; \
 	    RG_BUILD_DIR=$(abs_top_builddir) RG_RUN_TIMEOUT=36000 \
-	        $(top_srcdir)/scripts/run -n $$n validate/rg_validate \
-	        --case 're[ps]*' || exit 1; \
+	        $(top_srcdir)/scripts/run --survive -n $$n validate/rg_validate \
+	        --case 'results.*,replay.*,selection.*,recovery.*' || exit 1; \
 	done
 	$(top_srcdir)/scripts/plant-check
 .PHONY: check-long

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/options.h"
 #include "harness/preference.h"
@@ -28,8 +29,8 @@ static const struct rg_option options_table[] = {
     {RG_OPTION_CHOICE, 0, "backend", AT(backend), RG_PREFERENCE_VALUES, 0, 0,
      "NAME",
      "which backend to ask for (what the preference variables say, else new)"},
-    {RG_OPTION_TEXT, 0, "case", AT(pattern), NULL, 0, 0, "GLOB",
-     "run the cases whose name matches (default '*')"},
+    {RG_OPTION_TEXT, 0, "case", AT(pattern), NULL, 0, 0, "GLOB,...",
+     "run the cases whose names match one of these (default '*')"},
     {RG_OPTION_SIZE, 0, "seed", AT(seed), NULL, 0, 0, "S",
      "of inputs and of the pairwise array (default 1)"},
     {RG_OPTION_FLAG, 0, "list", AT(list), NULL, 0, 0, NULL,
@@ -78,6 +79,23 @@ static int add_cases(const struct rg_suite_options *options,
     return RG_OK;
 }
 
+/* One of the patterns, between commas, matches. */
+static int is_chosen(const char *patterns, const char *name)
+{
+    char pattern[160];
+
+    for (;;) {
+        const size_t length = strcspn(patterns, ",");
+
+        snprintf(pattern, sizeof(pattern), "%.*s", (int)length, patterns);
+        if (fnmatch(pattern, name, 0) == 0)
+            return 1;
+        if (patterns[length] == '\0')
+            return 0;
+        patterns += length + 1;
+    }
+}
+
 /* The chosen ones, in order. */
 static int build_list(const struct rg_suite_options *options,
                       struct rg_case_list *list)
@@ -87,7 +105,7 @@ static int build_list(const struct rg_suite_options *options,
     if (add_cases(options, list) != RG_OK)
         return RG_ENOMEM;
     for (int i = 0; i < list->n; i++) {
-        if (fnmatch(options->pattern, list->cases[i].name, 0) == 0)
+        if (is_chosen(options->pattern, list->cases[i].name))
             list->cases[kept++] = list->cases[i];
     }
     list->n = kept;

@@ -195,17 +195,19 @@ static int make_context(struct selection *self)
     return status;
 }
 
-static int publish_ticket(struct selection *self)
+/* From now on the victim's new process can find the group. */
+static void publish_ticket(struct selection *self)
 {
     unsigned char *ticket;
     size_t bytes;
-    int status = rg_context_ticket(self->context, &ticket, &bytes);
 
-    if (status != RG_OK)
-        return status;
-    status = rg_worker_publish(self->worker, ticket, bytes);
+    if (!go_on(self) ||
+        !expect(self, rg_context_ticket(self->context, &ticket, &bytes), RG_OK,
+                "rg_context_ticket"))
+        return;
+    expect(self, rg_worker_publish(self->worker, ticket, bytes), RG_OK,
+           "ticket");
     free(ticket);
-    return status;
 }
 
 /* 1: this rank is in. */
@@ -216,7 +218,6 @@ static int enter_group(struct selection *self)
     return expect(self, make_context(self), RG_OK, "rg_context_create") &&
            expect(self, rg_comm_create(self->context, &self->comm), RG_OK,
                   "rg_comm_create") &&
-           expect(self, publish_ticket(self), RG_OK, "ticket") &&
            expect(self, rg_stream_create(self->context, &self->stream), RG_OK,
                   "rg_stream_create") &&
            expect(self, rg_malloc(self->context, bytes, (void **)&self->send),
@@ -457,6 +458,7 @@ static void play_join_refused(struct selection *self)
     expect_view(self, all, RG_BACKEND_NEW);
     capture(self, RG_OK);
     check_reduce(self, all);
+    publish_ticket(self);
     lose_victim(self, 1);
     await_joiners(self, all & ~left);
     admit(self);
@@ -521,6 +523,9 @@ static void play_join(struct selection *self)
     lose_victim(self, 1);
     let_holder_leave(self, holder);
     if (self->job->rank != holder) {
+        /* Graphs of members, also of one that is about to leave, are in the
+         * way of who prefers legacy. */
+        publish_ticket(self);
         await_joiners(self, all & ~without(left, holder));
         admit(self);
     }

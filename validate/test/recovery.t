@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ranks that die under a real launcher: one case of each kind.
+# Fault plans of a user's own; scripts/check plays those of rg_validate.
 . "$(dirname "$0")/../../scripts/test/tap.sh"
 command -v "${RG_MPIRUN:-mpirun}" >/dev/null || {
     echo "1..0 # SKIP no launcher"
@@ -32,19 +32,6 @@ says()
     [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
 }
 
-recovers 2 'kill.*.eager'
-recovers 3 'kill.*.replay'
-recovers 3 'exit.start.*'
-recovers 3 'error.start.leaf.*'
-recovers 3 'stop.start.leaf.eager'
-recovers 4 'kill.tw*.eager'
-recovers 4 'kill.[aqp]*.coordinator.*'
-recovers 3 'rejoin.turns.replay'
-recovers 3 'rejoin.mid.leaf.eager'
-recovers 3 'rejoin.dies_again.leaf.eager'
-recovers 4 'heal.half.replay'
-recovers 3 'partition.first.eager'
-recovers 3 'churn.eager'
 says 2 'line 1, column 15' --fault 'at seq 5 rank kill'
 says 2 'cannot be delayed' --fault 'at seq 5 link 0->1 delay 2ms'
 recovers 3 'plan.*' --fault 'at seq 7 phase start rank 1 kill'

@@ -39,6 +39,9 @@ refuses 3 --device cuda
 [ "$("$validate" --list --case 'replay.*')" = \
     "$("$validate" --list | grep '^replay\.')" ]
 tap_result $? "--case chooses from --list"
+[ "$("$validate" --list --case 'plant.*,nothing,replay.busy,replay.p*' |
+    sort)" = "$("$validate" --list | grep '^plant\.\|^replay\.p' | sort)" ]
+tap_result $? "--case takes several patterns"
 [ "$("$validate" --list --full | sort | uniq -d | wc -l)" -eq 0 ]
 tap_result $? "names of cases are unique"
 
