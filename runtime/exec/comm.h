@@ -69,6 +69,7 @@ struct rg_comm {
     uint64_t sharers; /* most ranks of the group on one device */
     uint64_t backend; /* enum rg_backend */
     uint64_t seq;     /* launched so far; the user's thread, and joining */
+    uint64_t graphs;  /* captured and alive; the helper looks too */
 
     pthread_mutex_t lock;
     struct rg_view *view; /* in force or being made so; owned, under lock */
@@ -82,7 +83,6 @@ struct rg_comm {
 
     struct rg_way *ways;     /* [capacity], by slot; owned */
     struct rg_route *routes; /* [capacity], by dense rank; owned */
-    int graphs;              /* captured and alive */
     struct rg_stream *last;  /* where it was last launched, or null */
     uint64_t control_offset; /* of the device block in the region */
     uint64_t workspace_offset;

@@ -133,7 +133,7 @@ int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm)
         return RG_ENOMEM;
     graph->uses = uses;
     graph->uses[graph->count++] = (struct rg_graph_use){comm, 1};
-    comm->graphs++;
+    rg_add_relaxed_dev(&comm->graphs, 1);
     return RG_OK;
 }
 
@@ -177,7 +177,7 @@ void rg_graph_destroy(struct rg_graph *graph)
     if (!graph)
         return;
     for (int i = 0; i < graph->count; i++)
-        graph->uses[i].comm->graphs--;
+        rg_add_relaxed_dev(&graph->uses[i].comm->graphs, (uint64_t)-1);
     if (graph->native)
         graph->context->ops->graph_destroy(graph->native);
     free(graph->uses);

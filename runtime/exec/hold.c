@@ -60,7 +60,7 @@ static void helper_report(struct rg_helper *helper)
         return;
     helper->claimed = completed;
     rg_driver_progress(comm->context->driver, comm->group, completed,
-                       comm->graphs > 0, 0);
+                       rg_load_relaxed(&comm->graphs) > 0, 0);
 }
 
 /* Under the lock: waits for a request or a heartbeat's time. 1: a request. */

@@ -109,7 +109,7 @@ int rg_comm_destroy(struct rg_comm *comm)
 {
     if (!comm)
         return RG_OK;
-    if (comm->graphs)
+    if (rg_load_relaxed(&comm->graphs))
         return RG_EBUSY;
     if (comm->last)
         rg_stream_synchronize(comm->last);

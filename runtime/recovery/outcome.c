@@ -112,7 +112,8 @@ static int wait_once(struct rg_comm *comm, uint64_t seq,
     if (status || outcome_out->state == RG_OUTCOME_COMMITTED ||
         outcome_out->state == RG_OUTCOME_ABORTED)
         return status;
-    rg_driver_progress(driver, comm->group, completed, comm->graphs > 0, 1);
+    rg_driver_progress(driver, comm->group, completed,
+                       rg_load_relaxed(&comm->graphs) > 0, 1);
     status =
         rg_driver_wait_committed(driver, comm->group, seq, OUTCOME_SLICE_MS);
     if (status && status != RG_ETIMEDOUT)

@@ -30,6 +30,10 @@ struct rg_memory_ops {
     int (*needs_fd)(void *device, const struct rg_region_key *key);
     /* Any two of host and device memory; returns when it is done. */
     int (*copy)(void *device, void *dst, const void *src, size_t bytes);
+    /* The same for words that a rank may read while another writes them: each
+     * is read or written as a whole. */
+    int (*copy_words)(void *device, uint64_t *dst, const uint64_t *src,
+                      size_t words);
     uint64_t (*process)(void *device); /* this process's identity */
 };
 

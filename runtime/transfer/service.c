@@ -136,9 +136,9 @@ static int proof_put(struct rg_service *service, void *board, int from, int on,
     uint64_t pattern[RG_PROOF_BYTES / 8];
 
     proof_pattern(salt, from, on, pattern);
-    return service->memory.ops->copy(service->memory.device,
-                                     (uint8_t *)board + from * RG_PROOF_BYTES,
-                                     pattern, sizeof pattern);
+    return service->memory.ops->copy_words(
+        service->memory.device, (uint64_t *)board + from * (RG_PROOF_BYTES / 8),
+        pattern, RG_PROOF_BYTES / 8);
 }
 
 static int proof_holds(struct rg_service *service, const void *board, int from,
@@ -147,9 +147,10 @@ static int proof_holds(struct rg_service *service, const void *board, int from,
     uint64_t pattern[RG_PROOF_BYTES / 8], seen[RG_PROOF_BYTES / 8];
 
     proof_pattern(salt, from, on, pattern);
-    if (service->memory.ops->copy(
-            service->memory.device, seen,
-            (const uint8_t *)board + from * RG_PROOF_BYTES, sizeof seen))
+    if (service->memory.ops->copy_words(service->memory.device, seen,
+                                        (const uint64_t *)board +
+                                            from * (RG_PROOF_BYTES / 8),
+                                        RG_PROOF_BYTES / 8))
         return 0;
     return memcmp(pattern, seen, sizeof seen) == 0;
 }

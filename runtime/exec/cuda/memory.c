@@ -213,6 +213,13 @@ static int copy(void *opaque, void *dst, const void *src, size_t bytes)
     return cuda_check(device, error, "a copy");
 }
 
+/* Copies of aligned words are whole words. */
+static int copy_words(void *device, uint64_t *dst, const uint64_t *src,
+                      size_t words)
+{
+    return copy(device, dst, src, words * sizeof *dst);
+}
+
 static uint64_t process(void *device)
 {
     return ((struct cuda_device *)device)->process;
@@ -224,6 +231,7 @@ const struct rg_memory_ops cuda_memory = {.region_create = region_create,
                                           .region_unmap = region_unmap,
                                           .needs_fd = needs_fd,
                                           .copy = copy,
+                                          .copy_words = copy_words,
                                           .process = process};
 
 int cuda_alloc(void *opaque, size_t bytes, void **pointer_out)

@@ -146,6 +146,15 @@ static int emu_copy(void *device, void *dst, const void *src, size_t bytes)
     return RG_OK;
 }
 
+static int emu_copy_words(void *device, uint64_t *dst, const uint64_t *src,
+                          size_t words)
+{
+    (void)device;
+    for (size_t i = 0; i < words; i++)
+        rg_store_relaxed(&dst[i], rg_load_relaxed(&src[i]));
+    return RG_OK;
+}
+
 static uint64_t emu_process(void *device)
 {
     return ((struct emu_device *)device)->process;
@@ -297,6 +306,7 @@ static const struct rg_memory_ops emu_memory = {
     .region_unmap = emu_region_unmap,
     .needs_fd = emu_needs_fd,
     .copy = emu_copy,
+    .copy_words = emu_copy_words,
     .process = emu_process};
 
 const struct rg_device_ops rg_device_emu = {

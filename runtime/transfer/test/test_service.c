@@ -87,6 +87,12 @@ static int toy_copy(void *device, void *dst, const void *src, size_t bytes)
     return RG_OK;
 }
 
+static int toy_copy_words(void *device, uint64_t *dst, const uint64_t *src,
+                          size_t words)
+{
+    return toy_copy(device, dst, src, words * sizeof *dst);
+}
+
 static uint64_t toy_process(void *device)
 {
     return ((struct toy *)device)->process;
@@ -99,6 +105,7 @@ static const struct rg_memory_ops toy_ops = {.region_create = toy_region_create,
                                              .region_unmap = toy_region_unmap,
                                              .needs_fd = toy_needs_fd,
                                              .copy = toy_copy,
+                                             .copy_words = toy_copy_words,
                                              .process = toy_process};
 
 struct world {
