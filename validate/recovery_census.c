@@ -11,7 +11,7 @@
 enum { SETTLE_MS = 1000 };
 
 /* Entries of a folder, without the descriptor that reading it takes. */
-static int count_entries(const char *path, int own)
+static int count_entries(const char *path)
 {
     DIR *folder = opendir(path);
     int n = 0;
@@ -21,7 +21,35 @@ static int count_entries(const char *path, int own)
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
         n += entry->d_name[0] != '.';
     closedir(folder);
-    return n - own;
+    return n - 1;
+}
+
+static int is_ours(const char *task)
+{
+    char path[64], name[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", task);
+    file = fopen(path, "r");
+    if (file != NULL && fgets(name, sizeof(name), file) == NULL)
+        name[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    return strncmp(name, "rg-", 3) == 0;
+}
+
+/* Threads of the runtime, by their names: others come and go as they like. */
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    int n = 0;
+
+    if (folder == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        n += entry->d_name[0] != '.' && is_ours(entry->d_name);
+    closedir(folder);
+    return n;
 }
 
 static int is_shared_memory(const char *line)
@@ -71,8 +99,8 @@ void rg_census_settle(const struct rg_census *before,
 void rg_census_take(struct rg_census *census_out)
 {
     *census_out = (struct rg_census){
-        .threads = count_entries("/proc/self/task", 0),
-        .descriptors = count_entries("/proc/self/fd", 1),
+        .threads = count_threads(),
+        .descriptors = count_entries("/proc/self/fd"),
         .shared = count_shared(),
         .rss_kb = read_rss_kb(),
     };

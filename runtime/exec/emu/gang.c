@@ -4,6 +4,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 #include "runtime/exec/emu/emu.h"
 
 int emu_gang_init(struct emu_gang *gang)
@@ -57,6 +58,7 @@ static void *gang_helper_main(void *arg)
     struct emu_gang *gang = helper.gang;
     uint64_t seen = 0;
 
+    rg_thread_name("team");
     free(arg);
     pthread_mutex_lock(&gang->lock);
     for (;;) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/core/log.h"
+#include "runtime/core/thread.h"
 #include "runtime/exec/emu/emu.h"
 
 int emu_list_add(struct emu_list *list, const struct emu_work *work)
@@ -82,6 +83,7 @@ static void *stream_main(void *arg)
     struct emu_stream *stream = arg;
     struct emu_work work;
 
+    rg_thread_name("stream");
     pthread_mutex_lock(&stream->lock);
     while (stream_take(stream, &work)) {
         pthread_mutex_unlock(&stream->lock);
