@@ -5,7 +5,7 @@
 
 #include "validate/selection.h"
 
-enum { POISON = 0xd6 };
+enum { POISON = 0xd6, PAGE = 4096 };
 
 /* One call: what goes in, and what must come out. */
 struct call {
@@ -18,7 +18,8 @@ struct call {
     int root;
     uint64_t salt;
     /* Either buffer has room for a block a slot; in place they are one. */
-    unsigned char *send, *recv;           /* device memory */
+    unsigned char *send, *recv;           /* device memory, */
+    void *owned[2];                       /* in these blocks */
     unsigned char *send_host, *recv_host; /* as loaded, then as expected */
     size_t room;
 };
@@ -212,10 +213,7 @@ static int load(struct call *call)
  */
 static void guard(const struct call *call, int protection)
 {
-    enum { PAGE = 4096 };
-
-    if (call->blocks->device != RG_DEVICE_EMU || block_bytes(call) % PAGE ||
-        (uintptr_t)call->send % PAGE || (uintptr_t)call->recv % PAGE)
+    if (call->blocks->device != RG_DEVICE_EMU || block_bytes(call) % PAGE)
         return;
     for (int slot = 0; slot < call->blocks->slots; slot++) {
         const size_t at = (size_t)slot * block_bytes(call);
@@ -306,32 +304,43 @@ static int run(struct call *call, struct rg_graph *graph, char *text,
 
 /* ---- several ------------------------------------------------------------ */
 
+/* Device memory from the begin of a page on. */
+static int take_device(struct rg_context *context, size_t bytes,
+                       void **owned_out, unsigned char **at_out)
+{
+    int status = rg_malloc(context, bytes + PAGE, owned_out);
+
+    if (status == RG_OK)
+        *at_out = (unsigned char *)*owned_out +
+                  (PAGE - (uintptr_t)*owned_out % PAGE) % PAGE;
+    return status;
+}
+
 /* Both buffers, or one for both. */
 static int take_memory(struct call *call)
 {
     struct rg_context *context = call->blocks->context;
     int status;
 
-    call->send = call->recv = NULL;
+    call->owned[0] = call->owned[1] = NULL;
     call->room = (size_t)call->blocks->slots * block_bytes(call);
     call->send_host = malloc(call->room);
     call->recv_host = call->in_place ? call->send_host : malloc(call->room);
     if (!call->send_host || !call->recv_host)
         return RG_ENOMEM;
-    status = rg_malloc(context, call->room, (void **)&call->send);
+    status = take_device(context, call->room, &call->owned[0], &call->send);
     call->recv = call->send;
     if (status == RG_OK && !call->in_place)
-        status = rg_malloc(context, call->room, (void **)&call->recv);
+        status = take_device(context, call->room, &call->owned[1], &call->recv);
     return status;
 }
 
 static void give_memory(struct call *call)
 {
-    if (!call->in_place) {
-        rg_free(call->blocks->context, call->recv);
+    for (int i = 0; i < 2; i++)
+        rg_free(call->blocks->context, call->owned[i]);
+    if (!call->in_place)
         free(call->recv_host);
-    }
-    rg_free(call->blocks->context, call->send);
     free(call->send_host);
 }
 

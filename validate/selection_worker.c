@@ -27,7 +27,7 @@ struct selection {
     const struct rg_selection_scenario *scenario;
     struct rg_selection_report report;
     int log;     /* what goes to standard error, until it is counted */
-    int stderr_; /* standard error itself */
+    int console; /* standard error itself */
     struct rg_context *context;
     struct rg_comm *comm;
     struct rg_stream *stream;
@@ -72,9 +72,9 @@ static int go_on(const struct selection *self)
 
 static int catch_log(struct selection *self)
 {
-    self->stderr_ = dup(STDERR_FILENO);
+    self->console = dup(STDERR_FILENO);
     self->log = memfd_create("log", MFD_CLOEXEC);
-    if (self->stderr_ < 0 || self->log < 0 ||
+    if (self->console < 0 || self->log < 0 ||
         dup2(self->log, STDERR_FILENO) < 0)
         return RG_ESYSTEM;
     return RG_OK;
@@ -88,7 +88,7 @@ static void count_lines(struct selection *self, char *text)
         if (strstr(line, fall_back) != NULL)
             self->report.warnings++;
         else if (self->report.failed && *line != '\0')
-            dprintf(self->stderr_, "%s\n", line);
+            dprintf(self->console, "%s\n", line);
     }
 }
 
