@@ -89,6 +89,10 @@ static enum rg_options_result contradiction(const struct rg_program *program,
     if (options->blocking && options->mode == PERF_THROUGHPUT)
         return rg_options_refuse(
             program, "-z 1 and --mode throughput contradict each other");
+    if (options->backend == RG_BACKEND_LEGACY &&
+        (options->graph || options->algo || options->policy))
+        return rg_options_refuse(
+            program, "-G, --algo and --policy are not for --backend legacy");
     if (options->graph && (options->blocking || options->mode == PERF_LATENCY))
         return rg_options_refuse(
             program, "-G leaves nothing to wait for between invocations");

@@ -37,9 +37,10 @@ enum recovery_role { RECOVERY_ANY = 0, RECOVERY_LEAF, RECOVERY_COORDINATOR };
 
 /* What to do; the same at all ranks and in all their processes. */
 struct recovery_plan {
-    int device; /* enum rg_device_kind */
-    int fault;  /* enum recovery_fault */
-    int role;   /* enum recovery_role */
+    int device;  /* enum rg_device_kind */
+    int backend; /* enum rg_backend; UNSET: auto */
+    int fault;   /* enum recovery_fault */
+    int role;    /* enum recovery_role */
     int injections;
     int eager;       /* 0: one graph, captured once, is replayed */
     int deadline_ms; /* RG_DEADLINE_MS; 0: as it is */

@@ -6,6 +6,7 @@
 
 #include "algos/algos.h"
 #include "bench/recovery.h"
+#include "harness/preference.h"
 #include "harness/wire.h"
 
 enum { WAIT_MS = 60000 }; /* for the others, or for a fault to be noticed */
@@ -326,6 +327,7 @@ static int enter_group(struct recovery_member *self,
 
     if (status != RG_OK)
         return status;
+    context.backend = rg_preference((enum rg_backend)self->plan->backend);
     context.algos = rg_algos;
     context.probe = (struct rg_probe){reached, self};
     context.ticket = config->ticket;

@@ -7,6 +7,7 @@
 
 #include "bench/recovery.h"
 #include "harness/options.h"
+#include "harness/preference.h"
 #include "harness/verdict.h"
 
 /* Upper bounds; 0: none. */
@@ -50,6 +51,9 @@ struct run {
 static const struct rg_option table[] = {
     {RG_OPTION_CHOICE, 0, "device", AT(plan.device), "|emu|cuda", 0, 0,
      "DEVICE", "where ranks run (emu)"},
+    {RG_OPTION_CHOICE, 0, "backend", AT(plan.backend), RG_PREFERENCE_VALUES, 0,
+     0, "BACKEND",
+     "which backend to ask for (what the preference variables say, else new)"},
     {RG_OPTION_CHOICE, 0, "fault", AT(plan.fault), RECOVERY_FAULT_NAMES, 0, 0,
      "FAULT", "SIGKILL, SIGSTOP, or a rank that falls silent (kill)"},
     {RG_OPTION_CHOICE, 0, "role", AT(plan.role), RECOVERY_ROLE_NAMES, 0, 0,
@@ -150,6 +154,10 @@ static enum rg_options_result contradiction(const struct options *options)
 
     if (plan->bytes < sizeof(uint32_t) || plan->bytes > 1ull << 32)
         return rg_options_refuse(&program, "-b is 4 to 4G");
+    if (plan->backend == RG_BACKEND_LEGACY && !plan->eager)
+        return rg_options_refuse(
+            &program, "--backend legacy, which replays no graphs, is for "
+                      "--mode eager");
     if (plan->fault == RECOVERY_SOFT && (plan->deadline_ms || plan->window_ms))
         return rg_options_refuse(
             &program, "--deadline and --window are not for --fault soft");

@@ -26,6 +26,8 @@ refuses 2 -i 8 -f 2
 refuses 2 -G 2 -z 1
 refuses 2 -n 5 -n 5
 refuses 2 --algo nonsense
+refuses 2 --backend legacy -G 2
+refuses 2 --backend legacy --algo ring
 refuses 2 --policy "$tap_work/missing"
 refuses 2 --fault "at seq 1 rank 0 kill"
 refuses 2 -J "$tap_work/missing/rows"
@@ -48,6 +50,11 @@ passed=$(echo "$output" | sed -n 's/^\([0-9]*\) passed.*/\1/p')
     head -n 1 "$json" | grep -q '^{"kind":"env",' &&
     tail -n 1 "$json" | grep -q '^{"kind":"verdict",.*"exit":0}$'
 tap_result $? "JSON lines: env, a right row per case, verdict"
+
+output=$("$perf" --launch local --ranks 3 -b 4 -e 4K -f 7 -d u8,f64 -o all \
+    --backend legacy --max-time 0.01 2>&1)
+[ $? -eq 0 ] && echo "$output" | head -n 1 | grep -q 'legacy backend'
+tap_result $? "the legacy backend sweeps on 3 ranks"
 
 "$perf" --launch local --ranks 2 -b 8 -e 8 -n 30 -G 3 --max-time 0.2 >/dev/null
 tap_result $? "graphs of an odd number of invocations are replayed"

@@ -23,6 +23,7 @@ exits 2 --ranks 3 -n 0
 exits 2 --ranks 3 -b 2
 exits 2 --ranks 2 --fault stop
 exits 2 --ranks 3 --fault soft --deadline 100
+exits 2 --ranks 3 --backend legacy
 exits 2 --ranks 3 --gate p50
 exits 2 --ranks 3 --gate p50=10
 exits 2 --ranks 3 --gate p50=10ms,
