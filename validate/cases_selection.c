@@ -3,8 +3,11 @@
  * case is played by workers of its own, as those of recovery.*.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "harness/options.h"
 #include "harness/supervisor.h"
 #include "harness/wire.h"
 #include "validate/selection.h"
@@ -156,6 +159,20 @@ static void fill_scenario(const struct rg_suite *suite,
             (uint8_t)selection->its;
 }
 
+/* What this rank's workers have said, where that may tell why it failed. */
+static void drop_log(const struct rg_suite *suite, int show)
+{
+    char path[256];
+    char *text;
+
+    rg_selection_log_path((int)getpid(), suite->job->rank, path, sizeof(path));
+    if (show && rg_options_file(path, &text) == RG_OK) {
+        fputs(text, stderr);
+        free(text);
+    }
+    unlink(path);
+}
+
 static void run_selection(struct rg_suite *suite, const struct rg_case *test,
                           struct rg_case_result *result)
 {
@@ -176,10 +193,11 @@ static void run_selection(struct rg_suite *suite, const struct rg_case *test,
     fill_scenario(suite, selection, &scenario);
     if (rg_case_expect_ok(result,
                           rg_supervisor_play(suite->job, &played, &supervision),
-                          "supervision") != RG_OK)
-        return;
-    judge(selection, &supervision, result);
-    rg_supervision_fini(&supervision);
+                          "supervision") == RG_OK) {
+        judge(selection, &supervision, result);
+        rg_supervision_fini(&supervision);
+    }
+    drop_log(suite, result->failed);
 }
 
 int rg_cases_selection(struct rg_case_list *list)

@@ -58,6 +58,12 @@ struct rg_selection_report {
     char text[200];   /* the first failure */
 };
 
+/*
+ * Where the standard error of a rank's workers goes, so that they can count
+ * lines in it; the supervisor, a process of this id, shows and removes it.
+ */
+void rg_selection_log_path(int supervisor, int rank, char *path, size_t bytes);
+
 /* main() of a worker: returns its exit code. */
 int rg_selection_worker(struct rg_worker *worker);
 

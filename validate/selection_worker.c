@@ -1,10 +1,10 @@
 #include "validate/selection.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "algos/algos.h"
@@ -26,8 +26,8 @@ struct selection {
     const struct rg_job *job;
     const struct rg_selection_scenario *scenario;
     struct rg_selection_report report;
-    int log;     /* what goes to standard error, until it is counted */
-    int console; /* standard error itself */
+    int log; /* where standard error goes */
+    off_t log_from;
     struct rg_context *context;
     struct rg_comm *comm;
     struct rg_stream *stream;
@@ -70,43 +70,50 @@ static int go_on(const struct selection *self)
 
 /* ---- standard error ----------------------------------------------------- */
 
+void rg_selection_log_path(int supervisor, int rank, char *path, size_t bytes)
+{
+    const char *folder = getenv("TMPDIR");
+
+    snprintf(path, bytes, "%s/rg_validate-%d-%d.log",
+             folder != NULL && *folder != '\0' ? folder : "/tmp", supervisor,
+             rank);
+}
+
+/* Behind what earlier processes of this rank have said. */
 static int catch_log(struct selection *self)
 {
-    self->console = dup(STDERR_FILENO);
-    self->log = memfd_create("log", MFD_CLOEXEC);
-    if (self->console < 0 || self->log < 0 ||
-        dup2(self->log, STDERR_FILENO) < 0)
+    char path[256];
+
+    rg_selection_log_path((int)getppid(), self->job->rank, path, sizeof(path));
+    self->log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (self->log < 0 || dup2(self->log, STDERR_FILENO) < 0)
         return RG_ESYSTEM;
+    self->log_from = lseek(self->log, 0, SEEK_END);
     return RG_OK;
 }
 
-static void count_lines(struct selection *self, char *text)
+/* In all that this process has said so far. */
+static int count_warnings(const struct selection *self)
 {
-    char *line;
-
-    while ((line = strsep(&text, "\n")) != NULL) {
-        if (strstr(line, fall_back) != NULL)
-            self->report.warnings++;
-        else if (self->report.failed && *line != '\0')
-            dprintf(self->console, "%s\n", line);
-    }
-}
-
-/* Counts what has been said since; a failure shows the rest of it. */
-static void read_log(struct selection *self)
-{
-    const off_t bytes = lseek(self->log, 0, SEEK_END);
+    const off_t bytes = lseek(self->log, 0, SEEK_END) - self->log_from;
     char *text = bytes > 0 ? calloc(1, (size_t)bytes + 1) : NULL;
+    const char *at = text;
+    int n = 0;
 
-    self->report.warnings = 0;
-    if (text != NULL && pread(self->log, text, (size_t)bytes, 0) == bytes)
-        count_lines(self, text);
+    if (text != NULL &&
+        pread(self->log, text, (size_t)bytes, self->log_from) != bytes)
+        at = NULL;
+    while (at != NULL && (at = strstr(at, fall_back)) != NULL) {
+        at += sizeof(fall_back) - 1;
+        n++;
+    }
     free(text);
+    return n;
 }
 
 static void report(struct selection *self)
 {
-    read_log(self);
+    self->report.warnings = count_warnings(self);
     rg_worker_report(self->worker, &self->report, sizeof(self->report));
 }
 
@@ -165,9 +172,10 @@ static uint64_t all_ranks(const struct selection *self)
                                  : (UINT64_C(1) << self->job->size) - 1;
 }
 
+/* -1: nobody less. */
 static uint64_t without(uint64_t ranks, int rank)
 {
-    return ranks & ~(UINT64_C(1) << rank);
+    return rank < 0 ? ranks : ranks & ~(UINT64_C(1) << rank);
 }
 
 static int make_context(struct selection *self)
