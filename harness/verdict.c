@@ -18,11 +18,13 @@ void rg_verdict_skip(struct rg_verdict *verdict)
     verdict->skipped++;
 }
 
+/* When one rank is late, the others are aborted: what came first counts more.
+ */
 static int badness(int code)
 {
     static const int ascending[] = {
-        RG_EXIT_PASS,        RG_EXIT_SKIP,    RG_EXIT_GATE,     RG_EXIT_USAGE,
-        RG_EXIT_ENVIRONMENT, RG_EXIT_TIMEOUT, RG_EXIT_RECOVERY, RG_EXIT_WRONG};
+        RG_EXIT_PASS,        RG_EXIT_SKIP,     RG_EXIT_GATE,    RG_EXIT_USAGE,
+        RG_EXIT_ENVIRONMENT, RG_EXIT_RECOVERY, RG_EXIT_TIMEOUT, RG_EXIT_WRONG};
     const int n = (int)(sizeof ascending / sizeof *ascending);
 
     for (int i = 0; i < n; i++)

@@ -33,7 +33,7 @@ void rg_verdict_fail(struct rg_verdict *verdict, enum rg_exit code);
 void rg_verdict_skip(struct rg_verdict *verdict);
 
 /*
- * The worse of two codes. From bad to good: wrong data, recovery, timeout,
+ * The worse of two codes. From bad to good: wrong data, timeout, recovery,
  * environment, usage, gate, skip, pass.
  */
 int rg_exit_worse(int a, int b);
