@@ -85,8 +85,8 @@ void rg_legacy_get_card(const struct rg_legacy *legacy,
 
 /*
  * Enters a view. Connections to ranks that are in it with the same card stay.
- * A rank that cannot be reached shows in the next run. RG_OK, RG_EINVAL,
- * RG_ENOMEM, RG_EPROTO (a card), RG_ENOTSUP (no provider reaches a rank).
+ * A rank that cannot be reached, or has died meanwhile, shows in the next run.
+ * RG_OK, RG_EINVAL, RG_ENOMEM, RG_EPROTO (a card).
  */
 int rg_legacy_apply(struct rg_legacy *legacy,
                     const struct rg_legacy_view *view);

@@ -275,7 +275,10 @@ static void unreachable(struct rg_recovery *recovery)
 static void find_and_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
-    int status = rg_comm_routes_find(comm, comm->view, &recovery->slots);
+    /* The legacy backend has connections of its own. */
+    int status = comm->view->backend == RG_BACKEND_LEGACY
+                     ? RG_OK
+                     : rg_comm_routes_find(comm, comm->view, &recovery->slots);
 
     if (status == RG_EPENDING) {
         if (rg_clock_ns() > recovery->finding_limit)
