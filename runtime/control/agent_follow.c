@@ -215,7 +215,9 @@ static void on_error(struct rg_agent *agent, struct rg_agent_group *group,
                      struct rg_message *message, struct rg_effects *effects)
 {
     if (!message->call) {
-        rg_agent_put_out(agent, group, RG_MSG_ERROR, message->status, effects);
+        rg_agent_put_out(agent, group,
+                         group->active ? RG_MSG_EXCLUDED : RG_MSG_ERROR,
+                         message->status, effects);
     } else if (group->plan.request && message->call == group->plan.call &&
                message->epoch == group->active->view->epoch) {
         rg_agent_forget(&group->plan);

@@ -719,13 +719,26 @@ static void give_up_starved(struct rg_coordinator *coordinator,
     rg_led_remove(coordinator, led, effects);
 }
 
+/* What was only asked for may be asked for again; a failure cannot wait. */
+static void end_starving(struct rg_coordinator *coordinator, struct rg_led *led,
+                         struct rg_effects *effects)
+{
+    if (led->plan.is_ready && !led->is_torn && !has_failure(led)) {
+        led->is_starved = 0;
+        rg_led_refuse_plan(led, RG_ENOSPC, effects);
+        rg_led_beat(led, effects);
+    } else {
+        give_up_starved(coordinator, led, effects);
+    }
+}
+
 void rg_led_on_window(struct rg_coordinator *coordinator, struct rg_led *led,
                       struct rg_effects *effects)
 {
     switch (led->phase) {
     case RG_LED_STEADY:
         if (led->is_starved)
-            give_up_starved(coordinator, led, effects);
+            end_starving(coordinator, led, effects);
         break;
     case RG_LED_PREPARING:
         conclude(coordinator, led, effects);

@@ -72,6 +72,15 @@ static void vouch(struct rg_led *led)
             led->view->members[slot].quarantine = 0;
 }
 
+void rg_led_refuse_plan(struct rg_led *led, int status,
+                        struct rg_effects *effects)
+{
+    rg_led_cast_all(led, refusal(led, led->plan.call, status), effects);
+    led->plan.refused = status;
+    led->plan.call++;
+    forget(led);
+}
+
 void rg_led_try_plan(struct rg_coordinator *coordinator, struct rg_led *led,
                      struct rg_effects *effects)
 {
@@ -92,11 +101,7 @@ void rg_led_try_plan(struct rg_coordinator *coordinator, struct rg_led *led,
         rg_led_review(coordinator, led, effects);
         return;
     }
-    rg_led_cast_all(led, refusal(led, led->plan.call, led->plan.status),
-                    effects);
-    led->plan.refused = led->plan.status;
-    led->plan.call++;
-    forget(led);
+    rg_led_refuse_plan(led, led->plan.status, effects);
 }
 
 static void take(struct rg_led *led, int slot, struct rg_message *message,

@@ -221,6 +221,8 @@ void rg_led_on_plan(struct rg_coordinator *coordinator, struct rg_led *led,
                     int slot, struct rg_message *message,
                     struct rg_effects *effects);
 /* A member less to ask: the plan may be complete now. */
+void rg_led_refuse_plan(struct rg_led *led, int status,
+                        struct rg_effects *effects);
 void rg_led_try_plan(struct rg_coordinator *coordinator, struct rg_led *led,
                      struct rg_effects *effects);
 /* Writes the ready plan into the proposal. */

@@ -826,8 +826,31 @@ static void running_out_of_workspaces_has_a_name(void **state)
     assert_true(job->processes[0].epoch == 3); /* and no PREPARE for 4 */
     assert_int_equal(job->processes[0].prepares, 3);
     expire(job);
-    assert_int_equal(job->processes[0].error, RG_ENOSPC);
-    assert_int_equal(job->processes[2].error, RG_ENOSPC);
+    assert_int_equal(job->processes[0].out, RG_ENOSPC);
+    assert_int_equal(job->processes[2].out, RG_ENOSPC);
+    destroy(job);
+}
+
+/* What is only asked for is refused; the view stays, and so does the group. */
+static void a_change_without_a_workspace_is_refused(void **state)
+{
+    struct job *job = create(6, RG_MODE_SYNC);
+
+    (void)state;
+    for (int rank = 5; rank > 3; rank--) {
+        die(job, rank);
+        settle(job);
+    }
+    change(job, 0xf, 0, 0);
+    expire(job);
+    for (int rank = 0; rank < 4; rank++) {
+        assert_int_equal(job->processes[rank].error, RG_ENOSPC);
+        assert_int_equal(job->processes[rank].out, RG_OK);
+    }
+    assert_members(job, 0xf, 3);
+    change(job, 0xf, 0x30, 1);
+    settle(job);
+    assert_members(job, 0xf, 4);
     destroy(job);
 }
 
@@ -941,6 +964,7 @@ int main(void)
         cmocka_unit_test(a_leaving_coordinator_hands_over),
         cmocka_unit_test(a_change_must_leave_somebody),
         cmocka_unit_test(running_out_of_workspaces_has_a_name),
+        cmocka_unit_test(a_change_without_a_workspace_is_refused),
         cmocka_unit_test(an_exit_makes_a_workspace_clean),
         cmocka_unit_test(the_floor_is_what_all_have_completed),
         cmocka_unit_test(a_new_group_forms_without_the_dead),
