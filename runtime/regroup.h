@@ -131,7 +131,9 @@ int rg_context_ticket(struct rg_context *context, unsigned char **ticket_out,
 /*
  * For fault plans. drop: as long as `on`, this rank sends nothing to that
  * rank over the control plane. abandon: this rank's control plane ends
- * without a word, as if its process had died; destroy is all that is left.
+ * without a word, as if its process had died; destroy is all that is left, for
+ * ranks that are threads once the others are in a view without it: they use
+ * its memory.
  */
 int rg_context_drop_link(struct rg_context *context, int world_rank, int on);
 void rg_context_abandon(struct rg_context *context);
@@ -219,6 +221,7 @@ int rg_kernel_launch(struct rg_stream *stream, const struct rg_kernel *kernel,
 /*
  * Collective over the ranks of the context's job: all call it in the same
  * order. Returns once the first view is active and the routes are proved.
+ * RG_ECLOSED: the rank that would have formed the group died; call again.
  */
 int rg_comm_create(struct rg_context *context, struct rg_comm **comm_out);
 /* RG_EBUSY while a graph captured from it is alive. Accepts null. */

@@ -213,6 +213,23 @@ int rg_comm_vouch(struct rg_comm *comm, const int *slots, int count)
     return change_members(comm, slots, count, 1);
 }
 
+/* Takes the request back, unless it was granted in the last moment. */
+static int stop_waiting(struct rg_comm *comm)
+{
+    const struct rg_recovery *recovery = comm->recovery;
+    const uint64_t limit = limit_after(comm->context->settings.bootstrap_ms);
+    int status = RG_OK;
+
+    pthread_mutex_lock(&comm->lock);
+    comm->recovery->withdraw = 1;
+    while (status == RG_OK && !recovery->epoch && !recovery->failed)
+        status = wait_changed(comm, limit);
+    if (status == RG_OK && !recovery->epoch)
+        status = RG_ETIMEDOUT;
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
 int rg_comm_rejoin(struct rg_comm *comm, int timeout_ms)
 {
     int status = comm->last ? rg_stream_synchronize(comm->last) : RG_OK;
@@ -225,7 +242,8 @@ int rg_comm_rejoin(struct rg_comm *comm, int timeout_ms)
     comm->recovery->rejoin = 1;
     comm->recovery->failed = RG_OK;
     pthread_mutex_unlock(&comm->lock);
-    return wait_joined(comm, timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
+    status = wait_joined(comm, timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
+    return status == RG_ETIMEDOUT ? stop_waiting(comm) : status;
 }
 
 /* ---- notices ------------------------------------------------------------ */

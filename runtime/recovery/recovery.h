@@ -43,8 +43,9 @@ struct rg_recovery {
     /* Under comm->lock. */
     pthread_cond_t changed;
     int stop;
-    int failed; /* creation cannot succeed: the status */
-    int rejoin; /* asked for by the user's thread */
+    int failed;   /* creation cannot succeed: the status */
+    int rejoin;   /* asked for by the user's thread */
+    int withdraw; /* likewise: no longer */
     /* An invocation has failed here and the group has not changed since: what
      * is queued behind it waits for that. */
     int stopped;

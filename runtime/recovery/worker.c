@@ -325,9 +325,33 @@ static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
 
 /* ---- events ------------------------------------------------------------- */
 
+static void set_stopped(struct rg_recovery *recovery)
+{
+    pthread_mutex_lock(&recovery->comm->lock);
+    recovery->stopped = 1;
+    pthread_mutex_unlock(&recovery->comm->lock);
+}
+
+/*
+ * Members that have failed stay until the caller says so (RG_MODE). Nothing of
+ * this epoch can end well any more, so nothing waits for them.
+ */
+static void stop_epoch(struct rg_recovery *recovery)
+{
+    struct rg_comm *comm = recovery->comm;
+
+    set_stopped(recovery);
+    if (comm->open == RG_BACKEND_NEW)
+        rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
+    else if (comm->open == RG_BACKEND_LEGACY)
+        rg_legacy_path_abort(comm);
+}
+
 static void on_notice(struct rg_recovery *recovery,
                       struct rg_group_event *event)
 {
+    if (event->status != 1)
+        stop_epoch(recovery);
     notify(recovery, event->status == 1 ? RG_NOTICE_WAITING : RG_NOTICE_FAILED,
            event->epoch, RG_OK, &event->slots);
     rg_bitset_fini(&event->slots);
@@ -370,13 +394,6 @@ static void on_event(struct rg_recovery *recovery, struct rg_group_event *event)
 }
 
 /* ---- failures ----------------------------------------------------------- */
-
-static void set_stopped(struct rg_recovery *recovery)
-{
-    pthread_mutex_lock(&recovery->comm->lock);
-    recovery->stopped = 1;
-    pthread_mutex_unlock(&recovery->comm->lock);
-}
 
 static void report_stall(struct rg_recovery *recovery, uint64_t seq)
 {
@@ -526,17 +543,28 @@ static void rejoin(struct rg_recovery *recovery)
         closed(recovery, status);
 }
 
+/* The caller has waited in vain: nobody is to let this rank in any more. */
+static void withdraw(struct rg_recovery *recovery)
+{
+    rg_driver_leave(driver_of(recovery), recovery->comm->group);
+    closed(recovery, RG_EISOLATED);
+}
+
 /* 1: the thread is to end. */
 static int take_requests(struct rg_recovery *recovery)
 {
-    int stop, back;
+    int stop, back, withdrawn;
 
     pthread_mutex_lock(&recovery->comm->lock);
     stop = recovery->stop;
     back = recovery->rejoin;
+    withdrawn = recovery->withdraw && !recovery->epoch;
+    recovery->withdraw = 0;
     pthread_mutex_unlock(&recovery->comm->lock);
     if (back && !stop)
         rejoin(recovery);
+    if (withdrawn && !stop)
+        withdraw(recovery);
     return stop;
 }
 
