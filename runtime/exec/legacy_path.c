@@ -465,11 +465,6 @@ int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended)
     return RG_OK;
 }
 
-void rg_legacy_path_abort(struct rg_comm *comm)
-{
-    rg_legacy_abort(comm->legacy->legacy, comm->view->epoch);
-}
-
 void rg_legacy_path_leave(struct rg_comm *comm)
 {
     struct rg_legacy_path *path = comm->legacy;

@@ -42,8 +42,6 @@ int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
 /* The recovery worker; as their kin in hold.h. */
 int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms);
 int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended);
-/* What waits in the epoch in force ends, aborted. */
-void rg_legacy_path_abort(struct rg_comm *comm);
 /* Every later invocation ends at once. */
 void rg_legacy_path_leave(struct rg_comm *comm);
 

@@ -275,10 +275,7 @@ static void unreachable(struct rg_recovery *recovery)
 static void find_and_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
-    /* The legacy backend has connections of its own. */
-    int status = comm->view->backend == RG_BACKEND_LEGACY
-                     ? RG_OK
-                     : rg_comm_routes_find(comm, comm->view, &recovery->slots);
+    int status = rg_comm_routes_find(comm, comm->view, &recovery->slots);
 
     if (status == RG_EPENDING) {
         if (rg_clock_ns() > recovery->finding_limit)
@@ -332,26 +329,9 @@ static void set_stopped(struct rg_recovery *recovery)
     pthread_mutex_unlock(&recovery->comm->lock);
 }
 
-/*
- * Members that have failed stay until the caller says so (RG_MODE). Nothing of
- * this epoch can end well any more, so nothing waits for them.
- */
-static void stop_epoch(struct rg_recovery *recovery)
-{
-    struct rg_comm *comm = recovery->comm;
-
-    set_stopped(recovery);
-    if (comm->open == RG_BACKEND_NEW)
-        rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
-    else if (comm->open == RG_BACKEND_LEGACY)
-        rg_legacy_path_abort(comm);
-}
-
 static void on_notice(struct rg_recovery *recovery,
                       struct rg_group_event *event)
 {
-    if (event->status != 1)
-        stop_epoch(recovery);
     notify(recovery, event->status == 1 ? RG_NOTICE_WAITING : RG_NOTICE_FAILED,
            event->epoch, RG_OK, &event->slots);
     rg_bitset_fini(&event->slots);
