@@ -46,16 +46,22 @@ typedef void (*rg_emu_entry)(const struct rg_launch *launch,
 
 /* The kernels of one (type, operation) on CUDA: __global__ addresses. */
 struct rg_cuda_entry {
+    const void *warp;  /* one block of one warp: a unit of packets a thread */
     const void *small; /* one block, sizes up to RG_SMALL_BYTES */
     const void *large;
-    const void *bare; /* see rg_all_reduce_bare(); null: none */
+};
+
+/* Those of one type. */
+struct rg_cuda_entries {
+    struct rg_cuda_entry op[RG_OP_COUNT];
+    struct rg_cuda_entry bare; /* of the sum: see rg_all_reduce_bare() */
 };
 
 /* Per data type an array over the operations. */
 struct rg_entries {
     const rg_emu_entry *emu[RG_DTYPE_COUNT];
-    const struct rg_cuda_entry *cuda[RG_DTYPE_COUNT]; /* null: not built */
-    rg_emu_entry emu_bare[RG_DTYPE_COUNT];            /* of the sum, or null */
+    const struct rg_cuda_entries *cuda[RG_DTYPE_COUNT]; /* null: not built */
+    rg_emu_entry emu_bare[RG_DTYPE_COUNT]; /* of the sum, or null */
 };
 
 struct rg_algo {

@@ -43,6 +43,9 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
     const uint64_t bytes = call->count * sizeof(rg_elem);
 
     call->plan = plan;
+    /* Aborted for the group before it was launched here. */
+    if ((int64_t)(call->seq - plan->first_seq) < 0)
+        return 0;
     call->rule = rg_rule_for(plan, RG_COLL_all_reduce, bytes);
     call->workspace =
         plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
@@ -54,156 +57,204 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
 }
 
 /* Whatever the claim and the size ask for. Every thread. */
-RG_FN void all_reduce_any(const struct rg_open *open, struct rg_call *call,
-                          enum rg_op op, const struct all_reduce_packets *ahead)
+RG_FN void all_reduce_any(const struct rg_launch *launch,
+                          const struct rg_team *team,
+                          const struct rg_open *open, enum rg_op op,
+                          const struct all_reduce_packets *ahead)
 {
-    const struct rg_hot_plan *hot = &open->hot->plan[open->plan];
+    struct rg_call call = rg_call_of(launch, team, open);
     uint64_t run = 0;
     int failed = 0;
 
     if (!open->granted) {
-        failed = rg_fail(call, RG_EABORTED, -1);
-    } else if ((int64_t)(call->seq - hot->first_seq) < 0) {
-        /* Aborted for the group before it was launched here. */
-    } else if (call->count * sizeof(rg_elem) <= hot->packet_max_bytes) {
-        run = RG_RUN(RG_ALL_REDUCE_oneshot_ll, call->team.count, hot->epoch);
-        failed = all_reduce_packets_hot(call, op, hot, ahead);
+        failed = rg_fail(&call, RG_EABORTED, -1);
+    } else if (call.count * sizeof(rg_elem) <= open->hot.max_bytes) {
+        run = open->hot.run;
+        failed = all_reduce_packets_hot(&call, op, &open->hot, ahead);
     } else {
-        failed = all_reduce_planned(call, op, &run);
+        failed = all_reduce_planned(&call, op, &run);
     }
-    rg_close(call, open, failed, run);
-}
-
-/* The same out of line, for a kernel that is made for packets. */
-RG_FN_COLD void all_reduce_other(const struct rg_launch *launch,
-                                 struct rg_team team, uint64_t bits,
-                                 enum rg_op op)
-{
-    const struct rg_open open = rg_open_of(&launch->comm->hot, bits);
-    const struct all_reduce_packets ahead =
-        all_reduce_packets_ahead(&team, launch->send, launch->count);
-    struct rg_call call = rg_call_of(launch, &team, &open);
-
-    all_reduce_any(&open, &call, op, &ahead);
+    rg_close(&call, open, failed, run);
 }
 
 RG_FN void all_reduce_entry(const struct rg_launch *launch,
                             struct rg_team *team, enum rg_op op)
 {
-    const struct rg_opening opening = rg_open_begin(launch, team);
+    const struct rg_opening opening = rg_open_begin(launch->comm, team);
     const struct all_reduce_packets ahead =
         all_reduce_packets_ahead(team, launch->send, launch->count);
-    const struct rg_open open = rg_open_end(launch, team, &opening);
-    struct rg_call call;
+    const struct rg_open open = rg_open_end(launch->comm, team, &opening);
 
-    if (!open.joined)
-        return;
-    call = rg_call_of(launch, team, &open);
-    all_reduce_any(&open, &call, op, &ahead);
+    if (open.joined)
+        all_reduce_any(launch, team, &open, op, &ahead);
 }
 
-/* 1: it runs now, and by the packets of the hot line. */
-RG_FN int all_reduce_is_hot(const struct rg_open *open,
-                            const struct rg_call *call,
-                            const struct rg_hot_plan *hot)
+/* ---- small buffers ------------------------------------------------------ */
+
+/* Units of a small buffer; an empty one has one, too. */
+RG_FN int all_reduce_units(const struct rg_launch *launch)
 {
-    return open->granted && (int64_t)(call->seq - hot->first_seq) >= 0 &&
-           call->count * sizeof(rg_elem) <= hot->packet_max_bytes;
+    const uint32_t count = (uint32_t)launch->count;
+
+    return count > RG_UNIT_ELEMS
+               ? (int)((count + RG_UNIT_ELEMS - 1) / RG_UNIT_ELEMS)
+               : 1;
+}
+
+/* The same for every thread. 1: the line serves a small buffer of that size. */
+RG_FN int all_reduce_is_hot(const struct rg_launch *launch,
+                            const struct rg_hot *hot)
+{
+    return (uint32_t)launch->count * (uint32_t)sizeof(rg_elem) <=
+               hot->max_bytes &&
+           !rg_packet_tag_wraps(hot->cursor);
 }
 
 /*
- * The entry of small sizes: one team, and nothing in the way of packets. A
- * small invocation takes as long as its instructions are many, so all that is
- * rare is in functions of its own.
+ * The rest: the launch parks, or its size goes another way, or a peer is late.
+ * What was pushed before is pushed once more. Every thread that stayed.
  */
-RG_FN void all_reduce_small_entry(const struct rg_launch *launch,
-                                  struct rg_team *team, enum rg_op op)
+RG_FN_COLD void all_reduce_rare(const struct rg_launch *launch,
+                                struct rg_team team, uint64_t claim,
+                                enum rg_op op)
 {
-    const struct rg_opening opening = rg_open_begin(launch, team);
+    const struct rg_open open = rg_open_rare(launch->comm, team, claim);
     const struct all_reduce_packets ahead =
-        all_reduce_packets_ahead(team, launch->send, launch->count);
-    const struct rg_open open = rg_open_end(launch, team, &opening);
-    const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
-    struct rg_call call;
+        all_reduce_packets_ahead(&team, launch->send, launch->count);
 
-    if (!open.joined)
-        return;
-    call = rg_call_of(launch, team, &open);
-    if (RG_RARE(!all_reduce_is_hot(&open, &call, hot))) {
-        all_reduce_other(launch, *team, open.bits, op);
-        return;
-    }
-    rg_close(&call, &open, all_reduce_packets_hot(&call, op, hot, &ahead),
-             RG_RUN(RG_ALL_REDUCE_oneshot_ll, 1, hot->epoch));
+    if (open.joined)
+        all_reduce_any(launch, &team, &open, op, &ahead);
 }
 
-/* What a benchmark compares the entry with; sizes of the hot path only. */
-RG_FN void all_reduce_bare(const struct rg_launch *launch, struct rg_team *team)
+/* What an invocation by the hot line leaves. */
+RG_FN void all_reduce_small_end(const struct rg_launch *launch,
+                                const struct rg_team *team,
+                                const struct rg_hot *hot,
+                                const struct all_reduce_unit *unit)
 {
-    const struct all_reduce_packets ahead =
-        all_reduce_packets_ahead(team, launch->send, launch->count);
-    const struct rg_open open = rg_open_bare(launch);
-    const struct rg_hot_plan *hot = &open.hot->plan[open.plan];
-    struct rg_call call = rg_call_of(launch, team, &open);
+    if (team->thread < unit->units)
+        rg_unit_store(launch->recv, (uint64_t)team->thread, launch->count,
+                      unit->word);
+    if (team->thread != 0)
+        return;
+    if (unit->bare)
+        rg_store_relaxed(&launch->comm->control,
+                         rg_hot_claim(hot) + rg_claim_add(team));
+    rg_hot_done(launch->comm, hot);
+}
 
-    call.unbounded = 1;
-    all_reduce_packets_hot(&call, RG_sum, hot, &ahead);
-    rg_close_bare(&call, &open,
-                  RG_RUN(RG_ALL_REDUCE_oneshot_ll, 1, hot->epoch));
+/*
+ * The entry of one team, made for a buffer of at most a unit a thread that
+ * goes by the hot line. It takes as long as its instructions are many, so all
+ * that is rare is out of line. `bare`: without what makes an invocation
+ * recoverable, for a benchmark to tell what that costs: no claim, no bound, no
+ * vote.
+ */
+RG_FN void all_reduce_small(const struct rg_launch *launch,
+                            struct rg_team *team, enum rg_op op, const int bare)
+{
+    struct rg_comm_dev *dev = launch->comm;
+    struct all_reduce_unit unit = {all_reduce_units(launch), 1, bare, 0};
+    const int mine = team->thread < unit.units;
+    uint64_t claim = bare ? 0 : rg_claim_first(dev, team);
+    struct rg_packet_path path;
+    struct rg_hot hot;
+    int hot_size, late;
+
+    if (mine)
+        unit.word =
+            rg_unit_load(launch->send, (uint64_t)team->thread, launch->count);
+    hot = rg_hot_take(dev, team);
+    path = rg_packet_path_of(&hot, hot.cursor, 0);
+    hot_size = bare || all_reduce_is_hot(launch, &hot);
+    if (hot_size)
+        rg_unit_push(&path, team, mine, unit.word, bare);
+    if (!bare) {
+        claim = rg_claim_behind(dev, team, claim);
+        unit.proven = rg_claim_proves_here(claim, &hot, team);
+    }
+    if (hot_size && rg_team_may_leave(team, unit.units))
+        return;
+    late = !hot_size;
+    if (hot_size && mine)
+        late = all_reduce_unit_take(&unit, team, op, &path);
+    if (!bare && rg_team_votes_late(team))
+        late = rg_team_any(team, late | !unit.proven);
+    if (!bare && RG_RARE(late))
+        all_reduce_rare(
+            launch, rg_team_below(team, hot_size ? unit.units : team->threads),
+            claim, op);
+    else
+        all_reduce_small_end(launch, team, &hot, &unit);
 }
 
 #if RG_ON_CUDA
 
-enum { RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
+enum { RG_WARP_THREADS = 32, RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
+
+#define RG_KERNEL(name, op, threads)                                           \
+    static __global__ void __launch_bounds__(threads, 1)                       \
+        RG_CAT(RG_CAT(name, RG_ENTRY_DTYPE),                                   \
+               _##op)(const __grid_constant__ struct rg_launch launch)
 
 #define RG_X(op)                                                               \
-    static __global__ void __launch_bounds__(RG_SMALL_THREADS, 1)              \
-        RG_CAT(RG_CAT(all_reduce_small_, RG_ENTRY_DTYPE),                      \
-               _##op)(const __grid_constant__ struct rg_launch launch)         \
+    RG_KERNEL(all_reduce_warp_, op, RG_WARP_THREADS)                           \
     {                                                                          \
-        struct rg_team team = rg_team_here(1);                                 \
-        all_reduce_small_entry(&launch, &team, RG_##op);                       \
+        struct rg_team team = rg_team_here(1, 1);                              \
+        all_reduce_small(&launch, &team, RG_##op, 0);                          \
     }                                                                          \
-    static __global__ void __launch_bounds__(RG_LARGE_THREADS, 1)              \
-        RG_CAT(RG_CAT(all_reduce_large_, RG_ENTRY_DTYPE),                      \
-               _##op)(const __grid_constant__ struct rg_launch launch)         \
+    RG_KERNEL(all_reduce_small_, op, RG_SMALL_THREADS)                         \
     {                                                                          \
-        struct rg_team team = rg_team_here(0);                                 \
+        struct rg_team team = rg_team_here(1, 0);                              \
+        all_reduce_small(&launch, &team, RG_##op, 0);                          \
+    }                                                                          \
+    RG_KERNEL(all_reduce_large_, op, RG_LARGE_THREADS)                         \
+    {                                                                          \
+        struct rg_team team = rg_team_here(0, 0);                              \
         all_reduce_entry(&launch, &team, RG_##op);                             \
     }
 RG_OP_LIST(RG_X)
 #undef RG_X
 
-static __global__ void __launch_bounds__(RG_SMALL_THREADS, 1)
-    RG_CAT(all_reduce_bare_,
-           RG_ENTRY_DTYPE)(const __grid_constant__ struct rg_launch launch)
+RG_KERNEL(all_reduce_bare_warp_, sum, RG_WARP_THREADS)
 {
-    struct rg_team team = rg_team_here(1);
-    all_reduce_bare(&launch, &team);
+    struct rg_team team = rg_team_here(1, 1);
+    all_reduce_small(&launch, &team, RG_sum, 1);
 }
 
+RG_KERNEL(all_reduce_bare_small_, sum, RG_SMALL_THREADS)
+{
+    struct rg_team team = rg_team_here(1, 0);
+    all_reduce_small(&launch, &team, RG_sum, 1);
+}
+
+#define RG_NAME(name, op)                                                      \
+    (const void *)RG_CAT(RG_CAT(name, RG_ENTRY_DTYPE), _##op)
 #define RG_X(op)                                                               \
-    {(const void *)RG_CAT(RG_CAT(all_reduce_small_, RG_ENTRY_DTYPE), _##op),   \
-     (const void *)RG_CAT(RG_CAT(all_reduce_large_, RG_ENTRY_DTYPE), _##op),   \
-     RG_##op == RG_sum                                                         \
-         ? (const void *)RG_CAT(all_reduce_bare_, RG_ENTRY_DTYPE)              \
-         : nullptr},
+    {RG_NAME(all_reduce_warp_, op), RG_NAME(all_reduce_small_, op),            \
+     RG_NAME(all_reduce_large_, op)},
+#define RG_ENTRIES_HERE RG_CAT(rg_all_reduce_cuda_, RG_ENTRY_DTYPE)
 extern "C" {
-extern const struct rg_cuda_entry RG_CAT(rg_all_reduce_cuda_,
-                                         RG_ENTRY_DTYPE)[RG_OP_COUNT];
-const struct rg_cuda_entry RG_CAT(rg_all_reduce_cuda_,
-                                  RG_ENTRY_DTYPE)[RG_OP_COUNT] = {
-    RG_OP_LIST(RG_X)};
+extern const struct rg_cuda_entries RG_ENTRIES_HERE;
+const struct rg_cuda_entries RG_ENTRIES_HERE = {
+    {RG_OP_LIST(RG_X)},
+    {RG_NAME(all_reduce_bare_warp_, sum), RG_NAME(all_reduce_bare_small_, sum),
+     nullptr}};
 }
 #undef RG_X
 
 #else
 
+/* A unit a thread needs one team only; on one thread that is a unit. */
 #define RG_X(op)                                                               \
     static void RG_CAT(all_reduce_, op)(const struct rg_launch *launch,        \
                                         struct rg_team *team)                  \
     {                                                                          \
-        all_reduce_entry(launch, team, RG_##op);                               \
+        if (team->count == 1 &&                                                \
+            launch->count <= (uint64_t)(team->threads * RG_UNIT_ELEMS))        \
+            all_reduce_small(launch, team, RG_##op, 0);                        \
+        else                                                                   \
+            all_reduce_entry(launch, team, RG_##op);                           \
     }
 RG_OP_LIST(RG_X)
 #undef RG_X
@@ -221,7 +272,7 @@ extern void RG_CAT(rg_all_reduce_bare_,
 void RG_CAT(rg_all_reduce_bare_, RG_ENTRY_DTYPE)(const struct rg_launch *launch,
                                                  struct rg_team *team)
 {
-    all_reduce_bare(launch, team);
+    all_reduce_small(launch, team, RG_sum, 1);
 }
 
 #endif

@@ -7,14 +7,14 @@
 
 /* Kernels exist only in a build with the CUDA device. */
 #ifdef HAVE_CUDA
-#define RG_CUDA_ENTRY(symbol) symbol
+#define RG_CUDA_ENTRY(symbol) &symbol
 #else
 #define RG_CUDA_ENTRY(symbol) NULL
 #endif
 
 #define RG_X(name, bytes)                                                      \
     extern const rg_emu_entry rg_all_reduce_emu_##name[RG_OP_COUNT];           \
-    extern const struct rg_cuda_entry rg_all_reduce_cuda_##name[RG_OP_COUNT];  \
+    extern const struct rg_cuda_entries rg_all_reduce_cuda_##name;             \
     extern void rg_all_reduce_bare_##name(const struct rg_launch *launch,      \
                                           struct rg_team *team);
 RG_DTYPE_LIST(RG_X)

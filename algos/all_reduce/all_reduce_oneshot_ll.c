@@ -108,24 +108,67 @@ RG_FN int all_reduce_packets(struct rg_call *call, enum rg_op op,
 /* All teams take part, whatever the rule's channels: slots are per unit. */
 RG_FN int all_reduce_oneshot_ll(struct rg_call *call, enum rg_op op)
 {
-    const struct rg_hot_plan *hot = &call->dev->hot.plan[call->index];
-    const struct rg_packet_path path = rg_packet_path_of(
-        hot, hot->nranks <= RG_HOT_PEERS ? hot->inbox : 0, call->packet_cursor);
+    struct rg_hot hot = rg_hot_read(&call->dev->hot);
+    const struct rg_packet_path path =
+        rg_packet_path_of(&hot, call->packet_cursor, hot.nranks > RG_HOT_PEERS);
     const struct all_reduce_packets mine =
         all_reduce_packets_ahead(&call->team, call->send, call->count);
 
     return all_reduce_packets(call, op, &path, &mine);
 }
 
-/* The same from the hot line's excerpt: no plan is read. */
+/* The same from the line as it was read: no plan is. */
 RG_FN int all_reduce_packets_hot(struct rg_call *call, enum rg_op op,
-                                 const struct rg_hot_plan *hot,
+                                 const struct rg_hot *line,
                                  const struct all_reduce_packets *mine)
 {
+    struct rg_hot hot = *line;
     const struct rg_packet_path path =
-        rg_packet_path_of(hot, hot->inbox, call->packet_cursor);
+        rg_packet_path_of(&hot, call->packet_cursor, 0);
 
     return all_reduce_packets(call, op, &path, mine);
+}
+
+/* ---- one unit a thread, by the hot line --------------------------------- */
+
+/* What one of a launch's threads knows. */
+struct all_reduce_unit {
+    int units;      /* of the buffer: one a thread, from the first on */
+    int proven;     /* what was read goes together */
+    const int bare; /* a constant: nothing is bounded */
+    uint64_t word;  /* own, in the end the result */
+};
+
+/* Step 2 for this thread's unit; nothing is written. 0, or 1 for late. */
+RG_FN int all_reduce_unit_take(struct all_reduce_unit *unit,
+                               const struct rg_team *team, enum rg_op op,
+                               const struct rg_packet_path *path)
+{
+    const uint8_t *slot =
+        path->packets + (uint64_t)team->thread * RG_PACKET_BYTES;
+    rg_accum acc[RG_UNIT_ELEMS] = {0};
+    union rg_unit here;
+
+    RG_ROLLED
+    for (int r = 0; r < path->nranks; r++, slot += path->stride) {
+        here.word = unit->word;
+        if (r == path->rank)
+            ;
+        else if (unit->bare)
+            rg_unit_spin(slot, path->tag, &here.word);
+        else if (rg_unit_poll(team, unit->units, unit->proven, slot, path->tag,
+                              &here.word))
+            return 1;
+        for (int k = 0; k < RG_UNIT_ELEMS; k++) {
+            const rg_accum value = rg_elem_load(here.elem[k]);
+
+            acc[k] = r == 0 ? value : rg_elem_combine(op, acc[k], value);
+        }
+    }
+    for (int k = 0; k < RG_UNIT_ELEMS; k++)
+        here.elem[k] = rg_elem_store(rg_elem_finish(op, acc[k], path->nranks));
+    unit->word = here.word;
+    return 0;
 }
 
 RG_ALGO_LAYOUT(all_reduce_oneshot_ll)

@@ -33,7 +33,6 @@ struct rg_call {
     uint64_t count; /* elements */
     uint64_t step;  /* where the algorithm is, for reports */
     int refused;    /* this thread had a signal refused */
-    int unbounded;  /* waits never give up; 1 only where rg_open_bare() says */
 };
 
 struct rg_waiter {
@@ -92,7 +91,7 @@ RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
         return RG_OK;
     if (rg_load_relaxed(&dev->latch.reasons))
         return RG_EFAILED;
-    if (rg_load_relaxed(dev->abort_epoch) >= dev->hot.plan[call->index].epoch)
+    if (rg_load_relaxed(dev->abort_epoch) >= dev->plan[call->index]->epoch)
         return RG_EABORTED;
     return waiter->waited > dev->deadline_ns ? RG_ETIMEDOUT : RG_OK;
 }

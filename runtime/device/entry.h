@@ -2,7 +2,8 @@
  * The frame around every invocation: claim, choose, run, close.
  *
  *   claim    one atomic add on the control word: state, plan index, seq
- *   choose   the plan's rule for the size names algorithm and channels
+ *   choose   the hot line serves the size, or the plan's rule for it names
+ *            algorithm and channels
  *   run      the algorithm, over this team's channels
  *   close    the last team to arrive is alone: it advances `completed`, or,
  *            if any team latched a failure, it is at the safe point: it
@@ -15,20 +16,13 @@
 #ifndef RG_DEVICE_ENTRY_H
 #define RG_DEVICE_ENTRY_H
 
-#include "runtime/device/call.h"
+#include "runtime/device/hot.h"
 #include "runtime/device/keeper.h"
 
 enum {
     RG_OPEN_GRANTED = 1, /* else the launch may only close, or must leave */
     RG_OPEN_JOINED = 2,  /* it is claimed: it takes part in closing */
-    RG_OPEN_PLAN = 4,    /* which plan */
-    RG_OPEN_PARKED = 8   /* it had to wait: what was read before is old */
-};
-
-/* What a claim found. */
-struct rg_claim {
-    uint64_t word; /* the control word before this claim's add */
-    uint64_t bits; /* RG_OPEN_* */
+    RG_OPEN_PLAN = 4     /* which plan */
 };
 
 RG_FN uint64_t rg_claim_granted(uint64_t word)
@@ -37,12 +31,66 @@ RG_FN uint64_t rg_claim_granted(uint64_t word)
            (word & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0);
 }
 
+/* A launch of one team adds its seq, one of several an arrival for each. */
+RG_FN uint64_t rg_claim_add(const struct rg_team *team)
+{
+    return team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
+}
+
+/*
+ * Every thread; the word as thread 0's add has found it. On CUDA it is known
+ * to thread 0 only, and not waited for before it is used.
+ */
+RG_FN uint64_t rg_claim(struct rg_comm_dev *dev, struct rg_team *team)
+{
+    uint64_t word =
+        rg_add_claim_dev(&dev->control, rg_claim_add(team), team->thread);
+
+#if !RG_ON_CUDA
+    word = rg_team_share_word(team, word);
+#endif
+    return word;
+}
+
+/*
+ * A launch by the hot line claims once its push is on the way: then the answer
+ * comes while the packets do (hot.h). A host thread, whose turn may end between
+ * any two loads, claims first.
+ */
+RG_FN uint64_t rg_claim_first(struct rg_comm_dev *dev, struct rg_team *team)
+{
+    return RG_ON_CUDA ? 0 : rg_claim(dev, team);
+}
+
+RG_FN uint64_t rg_claim_behind(struct rg_comm_dev *dev, struct rg_team *team,
+                               uint64_t first)
+{
+    return RG_ON_CUDA ? rg_claim(dev, team) : first;
+}
+
+/* 1: the launch is claimed, and `hot` is of the plan in force. */
+RG_FN int rg_claim_proves(uint64_t word, const struct rg_hot *hot,
+                          const struct rg_team *team)
+{
+    const uint64_t others = team->count == 1 ? 0 : RG_CONTROL_ARRIVALS;
+
+    return hot->whole & (((word ^ rg_hot_claim(hot)) & ~others) == 0);
+}
+
+/* The same, as far as this thread of a team knows its claim: no branch. */
+RG_FN int rg_claim_proves_here(uint64_t word, const struct rg_hot *hot,
+                               const struct rg_team *team)
+{
+    return hot->whole &
+           ((team->thread != 0) | rg_claim_proves(word, hot, team));
+}
+
 /* Waits, bounded, until the control word is open or rewritten. One thread. */
 RG_FN int rg_claim_park(struct rg_comm_dev *dev, const struct rg_team *team)
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
 
-    while (rg_load_acquire(&dev->hot.control) & RG_CONTROL_HELD)
+    while (rg_load_acquire(&dev->control) & RG_CONTROL_HELD)
         if (rg_waiter_pause(team, &waiter) > rg_load_acquire(&dev->park_ns)) {
             if (rg_load_relaxed(&dev->park_ns))
                 rg_store_release(&dev->mailbox->expired, 1);
@@ -51,27 +99,21 @@ RG_FN int rg_claim_park(struct rg_comm_dev *dev, const struct rg_team *team)
     return RG_OK;
 }
 
-/* A claim that found the word held, with `word`. */
-RG_FN_COLD struct rg_claim rg_claim_held(struct rg_comm_dev *dev,
-                                         struct rg_team team, uint64_t word)
+/* One thread, whose claim found `word`, held: RG_OPEN_*. */
+RG_FN uint64_t rg_claim_held(struct rg_comm_dev *dev,
+                             const struct rg_team *team, uint64_t word)
 {
-    const uint64_t add = team.count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
-    struct rg_claim claim = {word, RG_OPEN_PARKED};
-
-    while (claim.word & RG_CONTROL_HELD) {
-        if (claim.word & RG_CONTROL_INFLIGHT) {
-            claim.bits |= rg_claim_granted(claim.word) & ~RG_OPEN_GRANTED;
-            return claim;
-        }
-        if (rg_claim_park(dev, &team)) {
+    while (word & RG_CONTROL_HELD) {
+        if (word & RG_CONTROL_INFLIGHT)
+            return rg_claim_granted(word) & ~(uint64_t)RG_OPEN_GRANTED;
+        if (rg_claim_park(dev, team)) {
             /* The word is not opened before this launch has ended. */
-            rg_add_relaxed_dev(&dev->hot.control, -add);
-            return claim;
+            rg_add_relaxed_dev(&dev->control, -rg_claim_add(team));
+            return 0;
         }
-        claim.word = rg_add_claim_dev(&dev->hot.control, add);
+        word = rg_add_claim_dev(&dev->control, rg_claim_add(team), 0);
     }
-    claim.bits |= rg_claim_granted(claim.word);
-    return claim;
+    return rg_claim_granted(word);
 }
 
 RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
@@ -86,173 +128,176 @@ RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
     return &rules->rule[i];
 }
 
-/* A claimed launch as one team's thread sees it. */
+/* A launch as one team's thread sees it, once its claim is known. */
 struct rg_open {
-    const struct rg_hot_line *hot; /* as it was when the claim was made */
-    int plan;                      /* which plan: 0 or 1 */
+    struct rg_hot hot; /* of the plan in force, if it is joined */
+    int plan;          /* which plan: 0 or 1 */
     int granted, joined;
-    uint64_t bits; /* all of it: RG_OPEN_* */
 };
 
-RG_FN struct rg_open rg_open_of(const struct rg_hot_line *hot, uint64_t bits)
+RG_FN struct rg_open rg_open_of(const struct rg_hot *hot, uint64_t bits)
 {
     struct rg_open open;
 
-    open.hot = hot;
-    open.bits = bits;
+    open.hot = *hot;
     open.plan = (bits & RG_OPEN_PLAN) != 0;
     open.granted = (bits & RG_OPEN_GRANTED) != 0;
     open.joined = (bits & RG_OPEN_JOINED) != 0;
     return open;
 }
 
+/*
+ * Every thread, where the claim and the line do not go together: the word was
+ * held, or the line is older than what the claim found. Whoever opens the word
+ * has written the line before.
+ */
+RG_FN_COLD struct rg_open rg_open_rare(struct rg_comm_dev *dev,
+                                       struct rg_team team, uint64_t word)
+{
+    uint64_t bits = 0;
+    struct rg_hot hot;
+
+    if (team.thread == 0)
+        bits = word & RG_CONTROL_HELD ? rg_claim_held(dev, &team, word)
+                                      : rg_claim_granted(word);
+    bits = rg_team_share_word(&team, bits);
+    rg_load_acquire(&dev->control);
+    hot = rg_hot_read(&dev->hot);
+    return rg_open_of(&hot, bits);
+}
+
 #if RG_ON_CUDA
 
-enum { RG_HOT_WORDS = 32 }; /* 256 bytes: one load of one warp */
+enum {
+    RG_LINE_WORDS = RG_LINE / 8,
+    /* The line's words that carry a mark: packets, cursor, ranks, inbox. */
+    RG_LINE_MARKED = 0xff29
+};
 
-/* Each lane of the first warp fetches a word of the hot line. */
+/* What the first warp of a block hands to the others. */
+struct rg_hot_shared {
+    struct rg_hot_line line;
+    uint64_t claim;
+    uint64_t whole;
+};
+
+/* This thread's word of the hot line, on its way. */
 RG_FN uint64_t rg_hot_word(const struct rg_comm_dev *dev)
 {
-    return rg_load_relaxed((const uint64_t *)(const void *)&dev->hot +
-                           threadIdx.x);
+    return threadIdx.x < RG_LINE_WORDS
+               ? rg_load_relaxed((const uint64_t *)(const void *)&dev->hot +
+                                 threadIdx.x)
+               : 0;
+}
+
+/* Every thread of a block. `claim` is thread 0's, and may be left out: 0. */
+RG_FN struct rg_hot rg_hot_share(struct rg_hot_shared *shared, uint64_t word,
+                                 uint64_t claim)
+{
+    struct rg_hot hot;
+
+    if (threadIdx.x < 32) {
+        const uint32_t marks =
+            __ballot_sync(~0u, (int)(word & 1)) & RG_LINE_MARKED;
+
+        if (threadIdx.x < RG_LINE_WORDS)
+            ((uint64_t *)(void *)&shared->line)[threadIdx.x] = word;
+        if (threadIdx.x == 0) {
+            shared->claim = claim;
+            shared->whole = !marks || marks == RG_LINE_MARKED;
+        }
+    }
+    __syncthreads();
+    hot = rg_hot_read_shared(&shared->line);
+    hot.whole = (int)shared->whole;
+    return hot;
+}
+
+/* Every thread of a launch of one team: the line as it is just now. */
+RG_FN struct rg_hot rg_hot_take(const struct rg_comm_dev *dev,
+                                const struct rg_team *team)
+{
+    __shared__ struct rg_hot_shared shared;
+
+    if (team->warp)
+        return rg_hot_read_warp(&dev->hot);
+    return rg_hot_share(&shared, rg_hot_word(dev), 0);
 }
 
 /* A claim and the hot line on their way to a thread. */
 struct rg_opening {
-    uint64_t word;  /* of the line, this lane's */
-    uint64_t claim; /* thread 0: what its add has found */
+    uint64_t claim, word;
 };
 
-/*
- * The claim and the whole hot line in one wave: the first warp loads the line
- * while its first thread claims. What comes before rg_open_end() costs no time.
- */
-RG_FN struct rg_opening rg_open_begin(const struct rg_launch *launch,
-                                      const struct rg_team *team)
+RG_FN struct rg_opening rg_open_begin(struct rg_comm_dev *dev,
+                                      struct rg_team *team)
 {
-    const uint64_t add = team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
-    struct rg_opening opening = {0, 0};
+    const struct rg_opening opening = {rg_claim(dev, team), rg_hot_word(dev)};
 
-    if (threadIdx.x < RG_HOT_WORDS)
-        opening.word = rg_hot_word(launch->comm);
-    if (threadIdx.x == 0)
-        opening.claim = rg_add_claim_dev(&launch->comm->hot.control, add);
     return opening;
 }
 
-/*
- * 1: the word was held, or the line may be older than what the claim found.
- * Whoever opens the word has all of the line performed before the word can
- * change, so a line that shows the word as it was claimed is as new as that.
- */
-RG_FN int rg_opening_is_rare(const struct rg_opening *opening)
-{
-    const uint64_t differs = opening->claim ^ opening->word;
-
-    return ((differs & (RG_CONTROL_HELD | RG_CONTROL_PLAN)) |
-            (opening->claim & RG_CONTROL_HELD)) != 0;
-}
-
-/* Every thread: the claim's rare ways, and the line once more. */
-RG_FN_COLD uint64_t rg_open_rare(struct rg_comm_dev *dev, struct rg_team team,
-                                 uint64_t claimed, uint64_t *line)
-{
-    __shared__ uint64_t bits;
-
-    if (threadIdx.x == 0)
-        bits = claimed & RG_CONTROL_HELD
-                   ? rg_claim_held(dev, team, claimed).bits
-                   : rg_claim_granted(claimed);
-    __syncthreads();
-    rg_load_acquire(&dev->hot.control);
-    if (threadIdx.x < RG_HOT_WORDS)
-        line[threadIdx.x] = rg_hot_word(dev);
-    __syncthreads();
-    return bits;
-}
-
-RG_FN struct rg_open rg_open_end(const struct rg_launch *launch,
-                                 const struct rg_team *team,
+RG_FN struct rg_open rg_open_end(struct rg_comm_dev *dev, struct rg_team *team,
                                  const struct rg_opening *opening)
 {
-    __shared__ uint64_t line[RG_HOT_WORDS];
-    const struct rg_hot_line *hot =
-        (const struct rg_hot_line *)(const void *)line;
-    uint64_t word = opening->word, bits;
+    __shared__ struct rg_hot_shared shared;
+    const struct rg_hot hot =
+        rg_hot_share(&shared, opening->word, opening->claim);
 
-    /* In the line's place for the word every thread finds what was claimed,
-     * with HELD where it has more to do. */
-    if (threadIdx.x == 0)
-        word = opening->claim |
-               (rg_opening_is_rare(opening) ? RG_CONTROL_HELD : 0);
-    if (threadIdx.x < RG_HOT_WORDS)
-        line[threadIdx.x] = word;
-    __syncthreads();
-    bits = rg_claim_granted(hot->control);
-    if (RG_RARE(hot->control & RG_CONTROL_HELD))
-        bits = rg_open_rare(launch->comm, *team, opening->claim, line);
-    return rg_open_of(hot, bits);
+    if (RG_RARE(!rg_claim_proves(shared.claim, &hot, team)))
+        return rg_open_rare(dev, *team, opening->claim);
+    return rg_open_of(&hot, rg_claim_granted(shared.claim));
 }
 
 /*
  * A kernel's start. The next launch of the stream may be set up at once, and
  * nothing of the previous one is touched before it has ended: that is what
  * the two instructions say where launches overlap, and nothing elsewhere.
- * `alone`: the kernel is made for one team.
+ * `alone`, `warp`: the kernel is made for one team, for one warp.
  */
-RG_FN struct rg_team rg_team_here(const int alone)
+RG_FN struct rg_team rg_team_here(const int alone, const int warp)
 {
     struct rg_team team;
 
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
     asm volatile("griddepcontrol.wait;" ::: "memory");
     team.thread = (int)threadIdx.x;
-    team.threads = (int)blockDim.x;
+    team.threads = warp ? 32 : (int)blockDim.x;
     team.index = alone ? 0 : (int)blockIdx.x;
     team.count = alone ? 1 : (int)gridDim.x;
+    team.warp = warp;
     return team;
 }
 
 #else
 
-/* One thread. */
-RG_FN struct rg_claim rg_claim_word(struct rg_comm_dev *dev,
-                                    const struct rg_team *team)
+RG_FN struct rg_hot rg_hot_take(const struct rg_comm_dev *dev,
+                                const struct rg_team *team)
 {
-    const uint64_t add = team->count == 1 ? 1ull << RG_CONTROL_SEQ_SHIFT : 1;
-    struct rg_claim claim;
-
-    claim.word = rg_add_claim_dev(&dev->hot.control, add);
-    if (RG_RARE(claim.word & RG_CONTROL_HELD))
-        return rg_claim_held(dev, *team, claim.word);
-    claim.bits = rg_claim_granted(claim.word);
-    return claim;
+    (void)team;
+    return rg_hot_read(&dev->hot);
 }
 
 struct rg_opening {
-    uint64_t unused;
+    uint64_t claim;
 };
 
-RG_FN struct rg_opening rg_open_begin(const struct rg_launch *launch,
-                                      const struct rg_team *team)
+RG_FN struct rg_opening rg_open_begin(struct rg_comm_dev *dev,
+                                      struct rg_team *team)
 {
-    struct rg_opening opening = {0};
+    const struct rg_opening opening = {rg_claim(dev, team)};
 
-    (void)launch;
-    (void)team;
     return opening;
 }
 
-RG_FN struct rg_open rg_open_end(const struct rg_launch *launch,
-                                 struct rg_team *team,
+RG_FN struct rg_open rg_open_end(struct rg_comm_dev *dev, struct rg_team *team,
                                  const struct rg_opening *opening)
 {
-    uint64_t bits = 0;
+    const struct rg_hot hot = rg_hot_read(&dev->hot);
 
-    (void)opening;
-    if (team->thread == 0)
-        bits = rg_claim_word(launch->comm, team).bits;
-    return rg_open_of(&launch->comm->hot, rg_team_share_word(team, bits));
+    if (RG_RARE(!rg_claim_proves(opening->claim, &hot, team)))
+        return rg_open_rare(dev, *team, opening->claim);
+    return rg_open_of(&hot, rg_claim_granted(opening->claim));
 }
 
 #endif
@@ -269,14 +314,13 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
     call.plan = 0;
     call.rule = 0;
     call.workspace = 0;
-    call.seq = open->hot->completed + 1;
-    call.packet_cursor = open->hot->plan[open->plan].packet_cursor;
+    call.seq = open->hot.completed + 1;
+    call.packet_cursor = open->hot.cursor;
     call.send = (const uint8_t *)launch->send;
     call.recv = (uint8_t *)launch->recv;
     call.count = launch->count;
     call.step = 0;
     call.refused = 0;
-    call.unbounded = 0;
     return call;
 }
 
@@ -305,11 +349,11 @@ RG_FN void rg_close_report(struct rg_comm_dev *dev, uint64_t seq,
 RG_FN void rg_close_arrivals(struct rg_comm_dev *dev, uint64_t teams)
 {
     const uint64_t word = rg_add_relaxed_dev(
-        &dev->hot.control, (1ull << RG_CONTROL_SEQ_SHIFT) - teams);
+        &dev->control, (1ull << RG_CONTROL_SEQ_SHIFT) - teams);
 
     /* Held meanwhile: nobody is in flight any more. */
     if (word & RG_CONTROL_INFLIGHT)
-        rg_add_acq_rel_dev(&dev->hot.control, -RG_CONTROL_INFLIGHT);
+        rg_add_acq_rel_dev(&dev->control, -RG_CONTROL_INFLIGHT);
 }
 
 /* The safe point: one thread, after every team of the launch has stopped. */
@@ -317,7 +361,7 @@ RG_FN void rg_close_failed(struct rg_comm_dev *dev, uint64_t teams,
                            uint64_t seq, uint64_t epoch)
 {
     rg_store_relaxed(&dev->frozen, seq);
-    rg_or_acq_rel_dev(&dev->hot.control, RG_CONTROL_HELD);
+    rg_or_acq_rel_dev(&dev->control, RG_CONTROL_HELD);
     if (teams > 1)
         rg_close_arrivals(dev, teams);
     /* Pairs with the acquire of a launch made to keep. */
@@ -330,12 +374,12 @@ RG_FN void rg_close_failed(struct rg_comm_dev *dev, uint64_t teams,
  * written two packet invocations on, by ranks that need the next one of this
  * rank first. Alone, so nobody still polls it.
  */
-RG_FN void rg_close_packets(const struct rg_hot_plan *hot, uint64_t cursor)
+RG_FN void rg_close_packets(const struct rg_hot *hot)
 {
     uint64_t *half =
-        (uint64_t *)(void *)(hot->packets + (cursor & 1) * hot->packet_half);
+        (uint64_t *)(void *)(hot->packets + (hot->cursor & 1) * hot->half);
 
-    for (uint64_t i = 0; i < hot->packet_half / sizeof *half; i++)
+    for (uint64_t i = 0; i < hot->half / sizeof *half; i++)
         rg_store_relaxed(&half[i], 0);
 }
 
@@ -344,53 +388,19 @@ RG_FN void rg_close_done(const struct rg_call *call, const struct rg_open *open,
                          uint64_t run)
 {
     struct rg_comm_dev *dev = call->dev;
-    const uint64_t cursor = open->hot->plan[open->plan].packet_cursor;
 
-    if (call->packet_cursor != cursor) {
-        if (rg_packet_tag_wraps(cursor))
-            rg_close_packets(&open->hot->plan[open->plan], cursor);
-        rg_store_relaxed(&dev->hot.plan[open->plan].packet_cursor,
-                         call->packet_cursor);
+    if (call->packet_cursor != open->hot.cursor) {
+        if (rg_packet_tag_wraps(open->hot.cursor))
+            rg_close_packets(&open->hot);
+        rg_store_relaxed(&dev->hot.cursor,
+                         call->packet_cursor << 1 | open->hot.mark);
     }
+    if (call->plan && call->seq + 1 == call->plan->first_seq)
+        rg_store_relaxed(&dev->hot.sizes, dev->hot_sizes);
     if (run)
         rg_store_relaxed(&dev->hot.run, run);
     /* Seen with the end of the launch, like the outputs it stands for. */
     rg_store_relaxed(&dev->hot.completed, call->seq);
-}
-
-/*
- * The frame without all that makes an invocation recoverable: no claim, no
- * deadline, no latch. It leaves the words as a launch of one team does, and is
- * there so that a benchmark can tell what the rest of this file costs.
- */
-RG_FN struct rg_open rg_open_bare(const struct rg_launch *launch)
-{
-    const struct rg_hot_line *hot = &launch->comm->hot;
-    uint64_t control;
-
-#if RG_ON_CUDA
-    __shared__ uint64_t line[RG_HOT_WORDS];
-
-    if (threadIdx.x < RG_HOT_WORDS)
-        line[threadIdx.x] = rg_hot_word(launch->comm);
-    __syncthreads();
-    hot = (const struct rg_hot_line *)(const void *)line;
-    control = hot->control;
-#else
-    control = rg_load_acquire(&hot->control);
-#endif
-    return rg_open_of(hot, RG_OPEN_GRANTED | RG_OPEN_JOINED |
-                               (control & RG_CONTROL_PLAN ? RG_OPEN_PLAN : 0));
-}
-
-RG_FN void rg_close_bare(const struct rg_call *call, const struct rg_open *open,
-                         uint64_t run)
-{
-    if (call->team.thread != 0)
-        return;
-    rg_store_relaxed(&call->dev->hot.control,
-                     open->hot->control + (1ull << RG_CONTROL_SEQ_SHIFT));
-    rg_close_done(call, open, run);
 }
 
 enum { RG_ARRIVED_FAILED_SHIFT = 32 };
@@ -410,10 +420,11 @@ RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
 
 /* Every thread of the team that has found that the launch is to stop. */
 RG_FN_COLD void rg_close_stopped(struct rg_comm_dev *dev, struct rg_team team,
-                                 uint64_t seq, uint64_t epoch)
+                                 uint64_t seq, int plan)
 {
     if (team.thread == 0)
-        rg_close_failed(dev, (uint64_t)team.count, seq, epoch);
+        rg_close_failed(dev, (uint64_t)team.count, seq,
+                        rg_load_relaxed(&dev->plan[plan]->epoch));
     if (dev->parks)
         rg_keep_stopped(dev, &team);
 }
@@ -451,8 +462,7 @@ RG_FN void rg_close_one_of(struct rg_call *call, const struct rg_open *open,
         rg_close_arrivals(call->dev, teams);
     }
     if (RG_RARE(rg_team_any(&call->team, part == RG_CLOSE_STOPPED)))
-        rg_close_stopped(call->dev, call->team, call->seq,
-                         open->hot->plan[open->plan].epoch);
+        rg_close_stopped(call->dev, call->team, call->seq, open->plan);
 }
 
 /* Every thread of a joined team; `failed` may differ among them. */
@@ -463,8 +473,7 @@ RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
     if (call->team.count > 1)
         rg_close_one_of(call, open, failed, run);
     else if (RG_RARE(failed))
-        rg_close_stopped(call->dev, call->team, call->seq,
-                         open->hot->plan[open->plan].epoch);
+        rg_close_stopped(call->dev, call->team, call->seq, open->plan);
     else if (call->team.thread == 0)
         rg_close_done(call, open, run);
 }

@@ -15,6 +15,7 @@
 #include "runtime/device/call.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/help.h"
+#include "runtime/device/hot.h"
 #include "runtime/device/mailbox.h"
 
 /* ---- orders ------------------------------------------------------------- */
@@ -59,8 +60,8 @@ RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
     const uint64_t ended = rg_load_relaxed(&orders->ended);
     const uint64_t words = rg_load_relaxed(&orders->plan_bytes) / 8;
     uint64_t *plan = (uint64_t *)(void *)dev->plan[index];
-    const uint64_t *hot = (const uint64_t *)(const void *)&orders->hot;
-    uint64_t *hot_out = (uint64_t *)(void *)&dev->hot.plan[index];
+    const uint64_t *from = (const uint64_t *)(const void *)&orders->hot;
+    struct rg_hot_plan hot;
 
     for (uint64_t i = (uint64_t)team->thread; i < words;
          i += (uint64_t)team->threads)
@@ -68,14 +69,14 @@ RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
     rg_team_barrier(team);
     if (team->thread != 0)
         return;
-    for (uint64_t i = 0; i < sizeof orders->hot / 8; i++)
-        rg_store_relaxed(&hot_out[i], rg_load_relaxed(&hot[i]));
-    rg_store_relaxed(&dev->hot.completed, ended);
+    for (uint64_t i = 0; i < sizeof hot / 8; i++)
+        ((uint64_t *)(void *)&hot)[i] = rg_load_relaxed(&from[i]);
+    rg_hot_write(dev, &hot, index, ended);
     rg_store_relaxed(&dev->park_ns, rg_load_relaxed(&orders->park_ns));
     /* Pairs with the claim; the barrier put every thread's part before it. */
-    rg_store_release(&dev->hot.control, (ended & RG_CONTROL_SEQ_MASK)
-                                                << RG_CONTROL_SEQ_SHIFT |
-                                            (index ? RG_CONTROL_PLAN : 0));
+    rg_store_release(&dev->control, (ended & RG_CONTROL_SEQ_MASK)
+                                            << RG_CONTROL_SEQ_SHIFT |
+                                        (index ? RG_CONTROL_PLAN : 0));
 }
 
 /* One thread. What was frozen is over; who comes later does not wait. */
@@ -157,7 +158,7 @@ RG_FN uint64_t rg_hold_claimed(const struct rg_comm_dev *dev, uint64_t word)
  */
 RG_FN int rg_hold_word(struct rg_comm_dev *dev, uint64_t epoch)
 {
-    uint64_t word = rg_load_acquire(&dev->hot.control);
+    uint64_t word = rg_load_acquire(&dev->control);
 
     while (!(word & RG_CONTROL_HELD)) {
         const int index = (word & RG_CONTROL_PLAN) != 0;
@@ -166,9 +167,9 @@ RG_FN int rg_hold_word(struct rg_comm_dev *dev, uint64_t epoch)
             (word & RG_CONTROL_ARRIVALS ? RG_CONTROL_INFLIGHT : 0);
         uint64_t seen;
 
-        if (rg_load_relaxed(&dev->hot.plan[index].epoch) != epoch)
+        if (rg_load_relaxed(&dev->plan[index]->epoch) != epoch)
             return 0;
-        seen = rg_cas_acq_rel_dev(&dev->hot.control, word, held);
+        seen = rg_cas_acq_rel_dev(&dev->control, word, held);
         if (seen == word)
             rg_store_relaxed(&dev->frozen, rg_hold_claimed(dev, word));
         word = seen == word ? held : seen;
@@ -188,7 +189,7 @@ RG_FN int rg_hold(struct rg_comm_dev *dev, const struct rg_team *team,
     frozen = rg_load_relaxed(&dev->frozen);
     do {
         if (rg_load_relaxed(&dev->hot.completed) == frozen &&
-            !(rg_load_relaxed(&dev->hot.control) & RG_CONTROL_INFLIGHT))
+            !(rg_load_relaxed(&dev->control) & RG_CONTROL_INFLIGHT))
             return rg_keep_claim(dev, keepers);
         /* Pairs with the release at the safe point. */
         if (rg_load_acquire(&dev->stopped) == frozen)

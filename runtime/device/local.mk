@@ -5,6 +5,7 @@ noinst_HEADERS += \
 	runtime/device/elem.h \
 	runtime/device/entry.h \
 	runtime/device/help.h \
+	runtime/device/hot.h \
 	runtime/device/keeper.h \
 	runtime/device/mailbox.h \
 	runtime/device/num.h \

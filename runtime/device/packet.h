@@ -12,14 +12,15 @@
 #define RG_DEVICE_PACKET_H
 
 #include "runtime/device/elem.h"
+#include "runtime/device/hot.h"
 #include "runtime/device/transfer.h"
 
 enum { RG_UNIT_ELEMS = RG_PACKET_PAYLOAD / sizeof(rg_elem) };
 
-/* Where one invocation's packets go. Filled from hot line or plan. */
+/* Where one invocation's packets go. */
 struct rg_packet_path {
     const uint8_t *packets; /* own slots, this invocation's half */
-    uint8_t *const *inbox;  /* by rank, or null: take the routes */
+    struct rg_hot *hot;     /* whose inboxes are used; null: the routes */
     uint64_t half;          /* offset of this invocation's half */
     uint64_t stride;        /* bytes between two writers' slots */
     uint64_t tag;
@@ -120,7 +121,7 @@ RG_FN int rg_packet_wait(const struct rg_call *call, const void *packet,
     struct rg_packet_waited waited;
 
     RG_ROLLED
-    for (int polls = 0; polls < RG_PACKET_POLLS || call->unbounded; polls++)
+    for (int polls = 0; polls < RG_PACKET_POLLS; polls++)
         if (rg_packet_load(packet, tag, payload_out))
             return 0;
     waited = rg_packet_wait_long(call->team, call->dev, call->index, packet,
@@ -129,17 +130,16 @@ RG_FN int rg_packet_wait(const struct rg_call *call, const void *packet,
     return waited.failed;
 }
 
-/* An invocation's path; `inbox` is the excerpt's, or null: by the routes. */
-RG_FN struct rg_packet_path rg_packet_path_of(const struct rg_hot_plan *hot,
-                                              uint8_t *const *inbox,
-                                              uint64_t cursor)
+/* An invocation's path by the hot line, or, with `routed`, by the routes. */
+RG_FN struct rg_packet_path rg_packet_path_of(struct rg_hot *hot,
+                                              uint64_t cursor, int routed)
 {
     struct rg_packet_path path;
 
-    path.half = (cursor & 1) * hot->packet_half;
+    path.half = (cursor & 1) * hot->half;
     path.packets = hot->packets + path.half;
-    path.inbox = inbox;
-    path.stride = hot->packet_stride;
+    path.hot = routed ? 0 : hot;
+    path.stride = hot->stride;
     path.tag = rg_packet_tag(cursor);
     path.rank = hot->rank;
     path.nranks = hot->nranks;
@@ -150,10 +150,66 @@ RG_FN struct rg_packet_path rg_packet_path_of(const struct rg_hot_plan *hot,
 RG_FN uint8_t *rg_packet_inbox(const struct rg_call *call,
                                const struct rg_packet_path *path, int peer)
 {
-    if (path->inbox)
-        return path->inbox[peer] + path->half;
+    if (path->hot)
+        return rg_hot_inbox(path->hot, peer) + path->half;
     return call->plan->routes[peer].base + call->workspace + path->half +
            path->stride * (uint64_t)path->rank;
+}
+
+/*
+ * The exchange of one unit a thread, of a launch of one team that goes by the
+ * hot line: bounded by a number of polls, for what takes longer is done over
+ * by the ways above.
+ */
+enum { RG_UNIT_POLLS = 64 };
+
+/*
+ * Every thread; `mine`: it has a unit, the one with its number. `sure`, a
+ * constant: the line cannot be torn.
+ */
+RG_FN void rg_unit_push(const struct rg_packet_path *path,
+                        const struct rg_team *team, int mine, uint64_t word,
+                        const int sure)
+{
+    const uint64_t offset =
+        path->half + (uint64_t)team->thread * RG_PACKET_BYTES;
+
+    RG_ROLLED
+    for (int p = 0; p < path->nranks; p++) {
+        uint8_t *inbox = rg_hot_inbox(path->hot, p);
+
+        if (mine && p != path->rank && (sure || path->hot->whole))
+            rg_packet_store(inbox + offset, word, path->tag);
+    }
+}
+
+/*
+ * Polls a rank's unit: 0, or 1 if it does not come. In a team of one warp its
+ * `units` threads go on together, once it has come to all and all are
+ * `proven`; elsewhere that is for rg_unit_failed() to find out.
+ */
+RG_FN int rg_unit_poll(const struct rg_team *team, int units, int proven,
+                       const uint8_t *slot, uint64_t tag, uint64_t *word_out)
+{
+    int came;
+
+    RG_ROLLED
+    for (int polls = 0; polls < RG_UNIT_POLLS; polls++) {
+        came = rg_packet_load(slot, tag, word_out);
+        if (rg_team_all_below(team, units, came & proven))
+            return 0;
+#if !RG_ON_CUDA
+        team->emu->relax((uint64_t)polls, team->emu->crowded);
+#endif
+    }
+    return 1;
+}
+
+/* The same, as long as it takes. */
+RG_FN void rg_unit_spin(const uint8_t *slot, uint64_t tag, uint64_t *word_out)
+{
+    while (!rg_packet_load(slot, tag, word_out))
+        ;
 }
 
 #endif

@@ -40,34 +40,48 @@ enum {
     RG_MAX_SLOTS = 4096
 };
 
-/* The fields of a plan that the small path needs, one copy for each plan. */
+/* What the host says of a plan's small path; the keeper writes the hot line. */
 struct rg_hot_plan {
-    uint64_t epoch;
-    uint64_t first_seq;        /* earlier seqs end at once, touching no peer */
+    uint64_t first_seq;
+    uint64_t run; /* RG_RUN of an invocation that goes by the line */
+    uint64_t packet_cursor;
     uint8_t *packets;          /* this rank's packet slots, for local polling */
     uint32_t packet_max_bytes; /* packets up to this payload; 0: never */
     uint32_t packet_stride;    /* bytes between two ranks' slots */
     uint32_t packet_half;      /* bytes between the two cursor parities */
     uint16_t rank;
     uint16_t nranks;
-    uint64_t packet_cursor; /* invocations that used packets, this epoch */
     /* By rank: where the peer keeps the slot this rank writes (own: null). */
     uint8_t *inbox[RG_HOT_PEERS];
 };
 
 /*
- * Everything a small invocation reads, fetched in one parallel wave. Both
- * plans' fields are here, so that the choice is made in registers.
+ * All that a small invocation reads, for the plan in force: one line, loaded
+ * in one wave while the claim is on its way. A launch may read it while it is
+ * rewritten. So what depends on the plan carries the plan's index, the *mark*,
+ * in a bit of its own: marks that are equal, and a claim that found the word as
+ * `completed` and the mark say, prove that all of it was of the plan in force
+ * (hot.h).
  */
 struct rg_hot_line {
-    uint64_t control;
+    uint64_t packets; /* address | mark */
+    uint64_t packet_run;
     uint64_t completed; /* seq of the last invocation that ended here */
+    uint64_t cursor;    /* invocations that used packets << 1 | mark */
+    uint64_t sizes;     /* RG_HOT_SIZES */
+    uint64_t ranks;     /* RG_HOT_RANKS | mark */
     uint64_t run;       /* what ran last: RG_RUN_* */
     uint64_t unused;
-    struct rg_hot_plan plan[2];
+    uint64_t inbox[RG_HOT_PEERS]; /* address | mark */
 };
 
-static_assert(sizeof(struct rg_hot_line) <= 256, "fits two 128-byte lines");
+/* No size is served while seqs are below first_seq: those are aborted. */
+#define RG_HOT_SIZES(max_bytes, stride)                                        \
+    ((uint64_t)(stride) << 32 | (uint64_t)(max_bytes))
+#define RG_HOT_RANKS(half, rank, nranks)                                       \
+    ((uint64_t)(nranks) << 48 | (uint64_t)(rank) << 32 | (uint64_t)(half))
+
+static_assert(sizeof(struct rg_hot_line) == RG_LINE, "one line");
 
 /* `run`: algorithm index, channels, epoch (low 32 bits), all in one store. */
 #define RG_RUN(algo, channels, epoch)                                          \
@@ -117,9 +131,12 @@ struct rg_orders;
 /* Device-side state of one communicator on one rank, at a stable address. */
 struct rg_comm_dev {
     struct rg_hot_line hot;
+    uint64_t control __attribute__((aligned(RG_LINE))); /* the control word */
+    uint64_t unclaimed[15];
     uint64_t arrived __attribute__((aligned(RG_LINE))); /* closing counter */
     uint64_t unused[15];
     struct rg_latch latch;
+    uint64_t hot_sizes;   /* the line's, once first_seq is reached */
     uint64_t frozen;      /* claimed seq when HELD was set last */
     uint64_t stopped;     /* the last seq that ended at the safe point */
     uint64_t keepers;     /* so far: whoever adds the next one keeps */

@@ -27,6 +27,7 @@ struct rg_team {
     int threads;
     int index; /* of this team among the launch's teams */
     int count;
+    int warp; /* CUDA: one warp, and a constant; else 0 */
 #if !RG_ON_CUDA
     struct rg_emu_team *emu;
     uint64_t barriers; /* this thread's barriers so far */
@@ -44,8 +45,27 @@ RG_FN void rg_team_barrier(struct rg_team *team)
 /* 1 at every thread if pred is non-zero at any; a barrier too. */
 RG_FN int rg_team_any(struct rg_team *team, int pred)
 {
-    (void)team;
-    return __syncthreads_or(pred);
+    return team->warp ? __any_sync(~0u, pred) : __syncthreads_or(pred);
+}
+
+/*
+ * Only threads below `count` have work. 1: this thread may leave, and those
+ * that stay are rg_team_below(). They vote at each poll where that is cheap,
+ * else (rg_team_votes_late) once at the end.
+ */
+RG_FN int rg_team_may_leave(const struct rg_team *team, int count)
+{
+    return team->warp && team->thread >= count;
+}
+
+RG_FN int rg_team_all_below(const struct rg_team *team, int count, int pred)
+{
+    return team->warp ? __all_sync(~0u >> (32 - count), pred) : pred;
+}
+
+RG_FN int rg_team_votes_late(const struct rg_team *team)
+{
+    return !team->warp;
 }
 
 /* Thread 0's value at every thread; a barrier too. */
@@ -103,6 +123,26 @@ RG_FN int rg_team_any(struct rg_team *team, int pred)
     return rg_load_relaxed(vote) == turn + 1;
 }
 
+RG_FN int rg_team_may_leave(const struct rg_team *team, int count)
+{
+    (void)team;
+    (void)count;
+    return 0;
+}
+
+RG_FN int rg_team_all_below(const struct rg_team *team, int count, int pred)
+{
+    (void)team;
+    (void)count;
+    return pred;
+}
+
+RG_FN int rg_team_votes_late(const struct rg_team *team)
+{
+    (void)team;
+    return 1;
+}
+
 RG_FN uint64_t rg_team_share_word(struct rg_team *team, uint64_t value)
 {
     const uint64_t turn = team->barriers;
@@ -121,6 +161,17 @@ RG_FN uint64_t rg_team_now_ns(const struct rg_team *team)
 }
 
 #endif
+
+/* What is left of a team where those at and above `count` may have left. */
+RG_FN struct rg_team rg_team_below(const struct rg_team *team, int count)
+{
+    struct rg_team left = *team;
+
+    if (team->warp)
+        left.threads = count;
+    left.warp = 0;
+    return left;
+}
 
 /*
  * A contiguous share [begin, end) of n items for part `index` of `count`.

@@ -49,6 +49,25 @@ RG_FN void rg_store_relaxed(uint64_t *word, uint64_t value)
                  : "memory");
 }
 
+/* Two words, 16-byte aligned, in one access; each is atomic, the two are not.
+ */
+RG_FN void rg_load_relaxed_pair(const uint64_t *words, uint64_t *first_out,
+                                uint64_t *second_out)
+{
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(*first_out), "=l"(*second_out)
+                 : "l"(words)
+                 : "memory");
+}
+
+RG_FN void rg_store_relaxed_pair(uint64_t *words, uint64_t first,
+                                 uint64_t second)
+{
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(words),
+                 "l"(first), "l"(second)
+                 : "memory");
+}
+
 /* Two release stores for the price of one: the fence covers both. */
 RG_FN void rg_store_release_both(uint64_t *word, uint64_t *other,
                                  uint64_t value)
@@ -84,10 +103,21 @@ RG_FN uint64_t rg_add_arrival_dev(uint64_t *word, uint64_t value)
     return rg_add_relaxed_dev(word, value);
 }
 
-/* A claim; that it found the word open orders what follows (rg_open). */
-RG_FN uint64_t rg_add_claim_dev(uint64_t *word, uint64_t value)
+/*
+ * A claim by thread 0 of a team; 0 at the others. Its answer orders nothing
+ * here (hot.h). An address that differs with the thread keeps the
+ * assembler from gathering the adds of a warp into one, whose answer it would
+ * wait for.
+ */
+RG_FN uint64_t rg_add_claim_dev(uint64_t *word, uint64_t value, int thread)
 {
-    return rg_add_relaxed_dev(word, value);
+    uint64_t old = 0;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.s32 p, %3, 0;\n\t"
+                 "@p atom.add.relaxed.gpu.global.u64 %0, [%1], %2;\n\t}"
+                 : "+l"(old)
+                 : "l"(word + thread), "l"(value), "r"(thread)
+                 : "memory");
+    return old;
 }
 
 RG_FN uint64_t rg_add_acq_rel_dev(uint64_t *word, uint64_t value)
@@ -156,10 +186,10 @@ RG_FN int rg_packet_load(const void *packet, uint64_t tag, uint64_t *payload)
     return seen == tag;
 }
 
-/* Every 64-bit value but 0 is a tag, so a cursor is its own tag plus one. */
+/* Every 64-bit value but 0 is a tag; this one is the hot line's word | 1. */
 RG_FN uint64_t rg_packet_tag(uint64_t cursor)
 {
-    return cursor + 1;
+    return cursor << 1 | 1;
 }
 
 /* Tags never come round within a generation. */
@@ -191,6 +221,20 @@ RG_FN void rg_store_relaxed(uint64_t *word, uint64_t value)
     __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
+RG_FN void rg_load_relaxed_pair(const uint64_t *words, uint64_t *first_out,
+                                uint64_t *second_out)
+{
+    *first_out = rg_load_relaxed(words);
+    *second_out = rg_load_relaxed(words + 1);
+}
+
+RG_FN void rg_store_relaxed_pair(uint64_t *words, uint64_t first,
+                                 uint64_t second)
+{
+    rg_store_relaxed(words, first);
+    rg_store_relaxed(words + 1, second);
+}
+
 RG_FN void rg_store_release_both(uint64_t *word, uint64_t *other,
                                  uint64_t value)
 {
@@ -220,9 +264,9 @@ RG_FN uint64_t rg_add_arrival_dev(uint64_t *word, uint64_t value)
 }
 
 /* Pairs with the release that opened the word. */
-RG_FN uint64_t rg_add_claim_dev(uint64_t *word, uint64_t value)
+RG_FN uint64_t rg_add_claim_dev(uint64_t *word, uint64_t value, int thread)
 {
-    return __atomic_fetch_add(word, value, __ATOMIC_ACQUIRE);
+    return thread ? 0 : __atomic_fetch_add(word, value, __ATOMIC_ACQUIRE);
 }
 
 RG_FN uint64_t rg_cas_acq_rel_dev(uint64_t *word, uint64_t expected,

@@ -53,7 +53,7 @@ static int block_init(struct rg_comm *comm)
     struct rg_comm_dev dev;
 
     memset(&dev, 0, sizeof dev);
-    dev.hot.control = RG_CONTROL_HELD;
+    dev.control = RG_CONTROL_HELD;
     dev.deadline_ns = deadline_ns(context);
     dev.gate_ns = context->settings.gate_us * 1000ull;
     dev.park_ns = dev.keep_ns = context->settings.park_ms * 1000000ull;
@@ -405,7 +405,7 @@ static int read_words(struct rg_comm *comm, uint64_t *control_out,
 {
     const struct rg_context *context = comm->context;
     const int status = context->ops->read_word(
-        context->device, &comm->dev->hot.control, control_out);
+        context->device, &comm->dev->control, control_out);
 
     return status ? status : rg_comm_completed(comm, completed_out);
 }

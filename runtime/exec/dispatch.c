@@ -91,6 +91,10 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
                   call->count * rg_dtype_size(call->dtype),
                   (int)rg_load_relaxed(&comm->sharers), &geometry);
     geometry.bare = bare;
+    /* It serves one packet a thread. */
+    if (bare && args.count * rg_dtype_size(call->dtype) >
+                    (size_t)geometry.threads * RG_PACKET_PAYLOAD)
+        return RG_ENOTSUP;
     if (!stream->capture)
         rg_comm_count(comm, 1);
     return ops->launch(stream->native, &geometry, entries, call->dtype, &args);

@@ -415,7 +415,6 @@ void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
     uint64_t area, stride;
 
     memset(hot_out, 0, sizeof *hot_out);
-    hot_out->epoch = plan->epoch;
     hot_out->first_seq = plan->first_seq;
     hot_out->rank = (uint16_t)plan->rank;
     hot_out->nranks = (uint16_t)plan->nranks;
@@ -424,6 +423,7 @@ void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
     area = plan->workspace + layout->offset[coll][index];
     stride = layout->limits[coll][index].max_bytes / RG_PACKET_PAYLOAD *
              RG_PACKET_BYTES;
+    hot_out->run = RG_RUN(index, 1, plan->epoch);
     hot_out->packets = region + area;
     hot_out->packet_max_bytes = (uint32_t)packet_hot_max(plan, index);
     hot_out->packet_stride = (uint32_t)stride;

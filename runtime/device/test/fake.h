@@ -97,10 +97,8 @@ static int fake_setup(void **state)
     fake->dev.abort_epoch = &fake->abort_epoch;
     fake->dev.mailbox = &fake->mailbox;
     fake->dev.orders = &fake->mapped.orders;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         fake->dev.plan[i] = fake->plan[i] = fake_plan(fake);
-        fake->dev.hot.plan[i].epoch = FAKE_EPOCH;
-    }
     fake->call.team =
         (struct rg_team){.threads = 1, .count = 1, .emu = &fake->emu};
     fake->call.dev = &fake->dev;
@@ -117,6 +115,18 @@ static int fake_teardown(void **state)
         test_free(fake->plan[i]);
     free(fake);
     return 0;
+}
+
+/* Puts the plan's mark on the hot line. */
+static inline void fake_mark(struct fake *fake, uint64_t mark)
+{
+    struct rg_hot_line *line = &fake->dev.hot;
+
+    line->packets = (line->packets & ~1ull) | mark;
+    line->cursor = (line->cursor & ~1ull) | mark;
+    line->ranks = (line->ranks & ~1ull) | mark;
+    for (int p = 0; p < RG_HOT_PEERS; p++)
+        line->inbox[p] = (line->inbox[p] & ~1ull) | mark;
 }
 
 #define FAKE_TEST(name)                                                        \

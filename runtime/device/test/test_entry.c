@@ -15,17 +15,19 @@ static uint64_t word_of(uint64_t seq, uint64_t flags)
 /* Open, with all claimed invocations complete. */
 static void ready(struct fake *fake, uint64_t seq, uint64_t flags)
 {
-    fake->dev.hot.control = word_of(seq, flags);
+    fake->dev.control = word_of(seq, flags);
     fake->dev.hot.completed = seq;
+    fake_mark(fake, (flags & RG_CONTROL_PLAN) != 0);
 }
 
 static struct rg_open open_as(struct fake *fake, int team, int teams)
 {
-    const struct rg_launch launch = {.comm = &fake->dev};
+    struct rg_opening opening;
 
     fake->call.team.index = team;
     fake->call.team.count = teams;
-    return rg_open_end(&launch, &fake->call.team, NULL);
+    opening = rg_open_begin(&fake->dev, &fake->call.team);
+    return rg_open_end(&fake->dev, &fake->call.team, &opening);
 }
 
 /* What an entry does, around an algorithm that ends with `failed`. */
@@ -45,7 +47,7 @@ static void close_as(struct fake *fake, int team, int teams,
 
 static void check_control(const struct fake *fake, uint64_t seq, uint64_t flags)
 {
-    assert_true(fake->dev.hot.control == word_of(seq, flags));
+    assert_true(fake->dev.control == word_of(seq, flags));
 }
 
 /* ---- claims ------------------------------------------------------------- */
@@ -96,7 +98,7 @@ static void many_teams_close_into_one_seq(void **state)
 static void open_with_the_other_plan(struct fake *fake)
 {
     if (fake->polls == 100)
-        fake->dev.hot.control = word_of(SEQ, RG_CONTROL_PLAN);
+        fake->dev.control = word_of(SEQ, RG_CONTROL_PLAN);
 }
 
 static void a_closed_word_parks_and_claims_again(void **state)
@@ -160,7 +162,7 @@ static void teams_of_a_closed_launch_join_without_grant(void **state)
 
     ready(fake, SEQ, 0);
     open[0] = open_as(fake, 0, TEAMS);
-    fake->dev.hot.control |= RG_CONTROL_HELD | RG_CONTROL_INFLIGHT;
+    fake->dev.control |= RG_CONTROL_HELD | RG_CONTROL_INFLIGHT;
     for (int i = 1; i < TEAMS; i++) {
         open[i] = open_as(fake, i, TEAMS);
         assert_true(open[i].joined && !open[i].granted);
@@ -292,15 +294,15 @@ static void use_packets(struct fake *fake, uint64_t cursor)
     struct rg_call call;
 
     memset(fake->region[0], 0xee, sizeof fake->region[0]);
-    fake->dev.hot.plan[0].packets = (uint8_t *)fake->region[0];
-    fake->dev.hot.plan[0].packet_half = HALF;
-    fake->dev.hot.plan[0].packet_cursor = cursor;
+    fake->dev.hot.packets = (uint64_t)fake->region[0];
+    fake->dev.hot.ranks = RG_HOT_RANKS(HALF, 0, FAKE_RANKS);
+    fake->dev.hot.cursor = cursor << 1;
     ready(fake, SEQ, 0);
     open = open_as(fake, 0, 1);
     call = rg_call_of(&launch, &fake->call.team, &open);
     call.packet_cursor++;
     rg_close(&call, &open, 0, 0);
-    assert_true(fake->dev.hot.plan[0].packet_cursor == cursor + 1);
+    assert_true(fake->dev.hot.cursor == (cursor + 1) << 1);
 }
 
 /* 1: the half was cleaned as a whole; 0: it was left alone as a whole. */
@@ -327,6 +329,86 @@ static void slots_are_cleaned_before_tags_come_round(void **state)
         assert_int_equal(half_is_clean(fake, !used), 0);
         assert_true(fake->region[0][2 * HALF / 8] != 0);
     }
+}
+
+/* A line between two plans: any one mark of another plan gives it away. */
+static void a_torn_line_proves_no_claim(void **state)
+{
+    struct fake *fake = *state;
+    uint64_t *const marked[] = {&fake->dev.hot.packets, &fake->dev.hot.cursor,
+                                &fake->dev.hot.ranks};
+    struct rg_hot hot;
+
+    fake->call.team.count = 1;
+    for (uint64_t mark = 0; mark < 2; mark++) {
+        ready(fake, SEQ, mark ? RG_CONTROL_PLAN : 0);
+        hot = rg_hot_read(&fake->dev.hot);
+        assert_true(rg_claim_proves(fake->dev.control, &hot, &fake->call.team));
+        for (int i = 0; i < 3; i++) {
+            *marked[i] ^= 1;
+            hot = rg_hot_read(&fake->dev.hot);
+            assert_false(
+                rg_claim_proves(fake->dev.control, &hot, &fake->call.team));
+            *marked[i] ^= 1;
+        }
+        hot = rg_hot_read(&fake->dev.hot);
+        fake->dev.hot.inbox[3] ^= 1;
+        rg_hot_inbox(&hot, 2);
+        assert_true(hot.whole);
+        rg_hot_inbox(&hot, 3);
+        assert_false(hot.whole);
+        fake->dev.hot.inbox[3] ^= 1;
+    }
+}
+
+/* Nor does a word that is held, of the other plan, or ahead of `completed`. */
+static void a_line_proves_its_own_claim_only(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_hot hot;
+
+    ready(fake, SEQ, 0);
+    hot = rg_hot_read(&fake->dev.hot);
+    for (int teams = 1; teams <= TEAMS; teams += TEAMS - 1) {
+        fake->call.team.count = teams;
+        assert_true(rg_claim_proves(word_of(SEQ, 0), &hot, &fake->call.team));
+        assert_int_equal(
+            rg_claim_proves(word_of(SEQ, 2), &hot, &fake->call.team),
+            teams > 1);
+        assert_false(
+            rg_claim_proves(word_of(SEQ + 1, 0), &hot, &fake->call.team));
+        assert_false(rg_claim_proves(word_of(SEQ, RG_CONTROL_HELD), &hot,
+                                     &fake->call.team));
+        assert_false(rg_claim_proves(word_of(SEQ, RG_CONTROL_PLAN), &hot,
+                                     &fake->call.team));
+    }
+}
+
+/* A rank that has launched less than others: the line serves nothing yet. */
+static void sizes_are_served_from_first_seq_on(void **state)
+{
+    struct fake *fake = *state;
+    const struct rg_launch launch = {.comm = &fake->dev};
+    const struct rg_hot_plan plan = {.first_seq = SEQ + 3,
+                                     .packet_max_bytes = 64};
+    struct rg_open open;
+    struct rg_call call;
+
+    rg_hot_write(&fake->dev, &plan, 0, SEQ);
+    fake->dev.control = word_of(SEQ, 0);
+    fake->plan[0]->first_seq = SEQ + 3;
+    for (uint64_t seq = SEQ + 1; seq < SEQ + 3; seq++) {
+        open = open_as(fake, 0, 1);
+        assert_int_equal(open.hot.max_bytes, 0);
+        call = rg_call_of(&launch, &fake->call.team, &open);
+        assert_int_equal(call.seq, seq);
+        call.plan = fake->plan[0];
+        rg_close(&call, &open, 0, 0);
+    }
+    open = open_as(fake, 0, 1);
+    assert_int_equal(open.hot.max_bytes, 64);
+    rg_hot_write(&fake->dev, &plan, 0, SEQ + 2);
+    assert_int_equal(rg_hot_read(&fake->dev.hot).max_bytes, 64);
 }
 
 static void rules_go_by_size(void **state)
@@ -364,6 +446,9 @@ int main(void)
         FAKE_TEST(a_failed_team_holds_the_word_and_reports),
         FAKE_TEST(one_failed_team_of_many_fails_the_launch),
         FAKE_TEST(slots_are_cleaned_before_tags_come_round),
+        FAKE_TEST(a_torn_line_proves_no_claim),
+        FAKE_TEST(a_line_proves_its_own_claim_only),
+        FAKE_TEST(sizes_are_served_from_first_seq_on),
         FAKE_TEST(rules_go_by_size),
     };
 

@@ -16,10 +16,9 @@ static uint64_t word_of(uint64_t seq, uint64_t flags)
 static void set_word(struct fake *fake, uint64_t claimed, uint64_t completed,
                      uint64_t flags)
 {
-    fake->dev.hot.control = word_of(claimed, flags);
+    fake->dev.control = word_of(claimed, flags);
     fake->dev.hot.completed = completed;
-    for (int i = 0; i < 2; i++)
-        fake->dev.hot.plan[i].epoch = FAKE_EPOCH;
+    fake_mark(fake, (flags & RG_CONTROL_PLAN) != 0);
 }
 
 static void order(struct fake *fake, enum rg_order_kind kind)
@@ -38,8 +37,17 @@ static void order_open(struct fake *fake, uint64_t index)
     plan->epoch = FAKE_EPOCH + 1;
     plan->routes[FAKE_RANKS - 1].slot = 99;
     orders->plan_bytes = sizeof fake->mapped.plan;
-    orders->hot.epoch = FAKE_EPOCH + 1;
+    orders->hot.first_seq = ENDED + 1;
+    orders->hot.run = 99;
+    orders->hot.packets = (uint8_t *)fake->region[0];
+    orders->hot.packet_max_bytes = 64;
+    orders->hot.packet_stride = 128;
+    orders->hot.packet_half = 256;
+    orders->hot.rank = 1;
+    orders->hot.nranks = FAKE_RANKS;
     orders->hot.packet_cursor = 5;
+    for (int p = 0; p < RG_HOT_PEERS; p++)
+        orders->hot.inbox[p] = (uint8_t *)fake->region[0] + 16 * p;
     orders->index = index;
     orders->ended = ENDED;
     orders->park_ns = PARK_NS;
@@ -54,14 +62,35 @@ static void help(struct fake *fake, uint64_t epoch)
     rg_help(&args, &fake->call.team);
 }
 
+/* All of the order is on the line, and all that is the plan's has its mark. */
+static void check_line(const struct fake *fake, int index)
+{
+    struct rg_hot hot = rg_hot_read(&fake->dev.hot);
+
+    assert_true(hot.whole);
+    assert_int_equal(hot.mark, index);
+    assert_ptr_equal(hot.packets, fake->region[0]);
+    assert_int_equal(hot.run, 99);
+    assert_int_equal(hot.cursor, 5);
+    assert_int_equal(hot.max_bytes, 64);
+    assert_int_equal(hot.stride, 128);
+    assert_int_equal(hot.half, 256);
+    assert_int_equal(hot.rank, 1);
+    assert_int_equal(hot.nranks, FAKE_RANKS);
+    for (int p = 0; p < RG_HOT_PEERS; p++) {
+        assert_int_equal(fake->dev.hot.inbox[p] & 1, index);
+        assert_ptr_equal(rg_hot_inbox(&hot, p),
+                         (uint8_t *)fake->region[0] + 16 * p);
+    }
+    assert_true(rg_hot_claim(&hot) == fake->dev.control);
+}
+
 static void check_opened(const struct fake *fake, int index)
 {
-    assert_true(fake->dev.hot.control ==
+    assert_true(fake->dev.control ==
                 word_of(ENDED, index ? RG_CONTROL_PLAN : 0));
     assert_int_equal(fake->dev.hot.completed, ENDED);
-    assert_int_equal(fake->dev.hot.plan[index].epoch, FAKE_EPOCH + 1);
-    assert_int_equal(fake->dev.hot.plan[index].packet_cursor, 5);
-    assert_int_equal(fake->dev.hot.plan[!index].epoch, FAKE_EPOCH);
+    check_line(fake, index);
     assert_int_equal(fake->plan[index]->epoch, FAKE_EPOCH + 1);
     assert_int_equal(fake->plan[index]->routes[FAKE_RANKS - 1].slot, 99);
     assert_int_equal(fake->plan[!index]->epoch, FAKE_EPOCH);
@@ -91,7 +120,7 @@ static void host_cleans_and_opens(struct fake *fake)
         orders->part[0] = (struct rg_part){1024, 512, 0, 1};
         order(fake, RG_ORDER_CLEAN);
     } else if (fake->polls == 3) {
-        assert_true(fake->dev.hot.control & RG_CONTROL_HELD);
+        assert_true(fake->dev.control & RG_CONTROL_HELD);
         order_open(fake, 1);
     }
 }
@@ -129,7 +158,7 @@ static void an_abandoned_word_stays_held(void **state)
     fake->hook = host_leaves;
     set_word(fake, SEQ, SEQ, 0);
     help(fake, FAKE_EPOCH);
-    assert_true(fake->dev.hot.control == word_of(SEQ, RG_CONTROL_HELD));
+    assert_true(fake->dev.control == word_of(SEQ, RG_CONTROL_HELD));
     assert_int_equal(fake->dev.park_ns, 0);
     assert_int_equal(fake->mailbox.expired, 0);
     assert_int_equal(fake->mailbox.kept, 1);
@@ -175,9 +204,9 @@ static void a_stale_launch_touches_nothing(void **state)
     struct fake *fake = *state;
 
     set_word(fake, SEQ, SEQ, RG_CONTROL_PLAN);
-    fake->dev.hot.plan[1].epoch = FAKE_EPOCH + 1;
+    fake->plan[1]->epoch = FAKE_EPOCH + 1;
     help(fake, FAKE_EPOCH);
-    assert_true(fake->dev.hot.control == word_of(SEQ, RG_CONTROL_PLAN));
+    assert_true(fake->dev.control == word_of(SEQ, RG_CONTROL_PLAN));
     assert_int_equal(fake->mailbox.keeping, 0);
     assert_int_equal(fake->mailbox.helped, 1);
 }
@@ -248,7 +277,7 @@ static void who_stops_keeps_if_it_parks(void **state)
     assert_int_equal(fake->polls, 20);
     assert_int_equal(fake->mailbox.keeping, 0);
     assert_int_equal(fake->mailbox.helped, 1);
-    assert_true(fake->dev.hot.control & RG_CONTROL_HELD);
+    assert_true(fake->dev.control & RG_CONTROL_HELD);
 }
 
 static void a_launch_keeps_for_who_stops_and_exits(void **state)
@@ -278,7 +307,7 @@ static void a_late_launch_does_not_keep_for_another(void **state)
     fake->dev.keepers = fake->mailbox.keeping = 1;
     order_open(fake, 1);
     rg_help(&args, &fake->call.team);
-    assert_true(fake->dev.hot.control == word_of(SEQ, RG_CONTROL_HELD));
+    assert_true(fake->dev.control == word_of(SEQ, RG_CONTROL_HELD));
     assert_int_equal(fake->dev.keepers, 1);
     assert_int_equal(fake->mailbox.done, 0);
     assert_int_equal(fake->mailbox.helped, 1);
@@ -289,13 +318,15 @@ static void a_failed_invocation_parks_until_opened(void **state)
 {
     struct fake *fake = *state;
     const struct rg_launch launch = {.comm = &fake->dev};
+    struct rg_opening opening;
     struct rg_open open;
     struct rg_call call;
 
     fake->hook = host_opens;
     fake->dev.parks = 1;
     set_word(fake, SEQ, SEQ, RG_CONTROL_PLAN);
-    open = rg_open_end(&launch, &fake->call.team, NULL);
+    opening = rg_open_begin(&fake->dev, &fake->call.team);
+    open = rg_open_end(&fake->dev, &fake->call.team, &opening);
     call = rg_call_of(&launch, &fake->call.team, &open);
     rg_latch_failure(&fake->dev, RG_ETIMEDOUT, 2, 9);
     rg_close(&call, &open, 1, 0);

@@ -66,18 +66,28 @@ static int warm_launch(struct cuda_device *device, const void *kernel,
         "a first launch");
 }
 
+static int warm_entry(struct cuda_device *device,
+                      const struct rg_cuda_entry *entry,
+                      struct rg_launch *launch)
+{
+    const void *const kernels[] = {entry->warp, entry->small, entry->large};
+    int status = RG_OK;
+
+    for (int i = 0; i < 3 && status == RG_OK; i++)
+        if (kernels[i])
+            status = warm_launch(device, kernels[i], launch);
+    return status;
+}
+
 static int warm_entries(struct cuda_device *device,
-                        const struct rg_cuda_entry *entry,
+                        const struct rg_cuda_entries *entries,
                         struct rg_comm_dev *comm)
 {
     struct rg_launch launch = {.comm = comm};
-    int status = RG_OK;
+    int status = entries ? warm_entry(device, &entries->bare, &launch) : RG_OK;
 
-    for (int o = 0; entry && o < RG_OP_COUNT && status == RG_OK; o++) {
-        status = warm_launch(device, entry[o].small, &launch);
-        if (status == RG_OK)
-            status = warm_launch(device, entry[o].large, &launch);
-    }
+    for (int o = 0; entries && o < RG_OP_COUNT && status == RG_OK; o++)
+        status = warm_entry(device, &entries->op[o], &launch);
     return status;
 }
 
@@ -103,7 +113,7 @@ static int warm_all(struct cuda_device *device, struct warm *warm)
  */
 static int preload(struct cuda_device *device)
 {
-    struct warm here = {.comm = {.hot.control = RG_CONTROL_HELD}}, *warm;
+    struct warm here = {.comm = {.control = RG_CONTROL_HELD}}, *warm;
     int status = cuda_alloc(device, sizeof here, (void **)&warm);
 
     if (status)
@@ -274,6 +284,14 @@ static void cuda_geometry(void *opaque, enum rg_collective collective,
                     most);
 }
 
+static const void *kernel_of(const struct rg_cuda_entry *entry,
+                             const struct rg_geometry *geometry)
+{
+    if (!geometry->small)
+        return entry->large;
+    return geometry->threads == CUDA_WARP ? entry->warp : entry->small;
+}
+
 /*
  * Where launches may overlap, the next one is set up while this one runs; it
  * touches nothing before this one has ended (rg_team_here). Ranks that share
@@ -285,7 +303,7 @@ static int cuda_launch(void *opaque, const struct rg_geometry *geometry,
                        const struct rg_launch *launch)
 {
     struct cuda_stream *stream = opaque;
-    const struct rg_cuda_entry *entry = entries->cuda[dtype];
+    const struct rg_cuda_entries *all = entries->cuda[dtype];
     void *args[1] = {(void *)(uintptr_t)launch};
     cudaLaunchAttribute overlap = {
         .id = cudaLaunchAttributeProgrammaticStreamSerialization,
@@ -296,18 +314,16 @@ static int cuda_launch(void *opaque, const struct rg_geometry *geometry,
         .stream = stream->stream,
         .attrs = &overlap,
         .numAttrs = 1};
+    const struct rg_cuda_entry *entry;
 
-    if (!entry)
+    if (!all)
         return RG_ENOTSUP;
-    entry += launch->op;
+    entry = geometry->bare ? &all->bare : &all->op[launch->op];
     cudaSetDevice(stream->device->config.ordinal);
-    return cuda_check(stream->device,
-                      cudaLaunchKernelExC(&config,
-                                          geometry->bare    ? entry->bare
-                                          : geometry->small ? entry->small
-                                                            : entry->large,
-                                          args),
-                      "a launch");
+    return cuda_check(
+        stream->device,
+        cudaLaunchKernelExC(&config, kernel_of(entry, geometry), args),
+        "a launch");
 }
 
 enum { CUDA_KERNEL_THREADS = 512 };

@@ -1,0 +1,164 @@
+/*
+ * Reading, proving and advancing the hot line (plan.h).
+ *
+ * An invocation by the hot line pushes before it knows what its claim has
+ * found, for the answer takes half as long as the wire. That is sound. A push
+ * goes where the line said, into a workspace generation that the line was of.
+ * If the word was held by then, that epoch is about to end and its generation
+ * to retire; a peer that takes the packets completes a seq that this rank has
+ * not, so it is above `committed` and aborted by the view. If the same plan is
+ * opened again, the launch pushes the same packets once more. Nothing of the
+ * user's is written, and nothing counts as completed, before the claim is
+ * known.
+ */
+#ifndef RG_DEVICE_HOT_H
+#define RG_DEVICE_HOT_H
+
+#include "runtime/device/plan.h"
+#include "runtime/device/word.h"
+
+/* The line as one thread has read it. */
+struct rg_hot {
+    const uint8_t *packets;
+    uint64_t run;
+    uint64_t completed;
+    uint64_t cursor;
+    uint32_t max_bytes;
+    uint32_t stride;
+    uint32_t half;
+    int rank;
+    int nranks;
+    uint64_t mark;
+    int whole; /* every mark that this thread has seen was `mark` */
+    /* Where inboxes are read; null: each lane of the one warp has its own. */
+    const uint64_t *inboxes;
+    uint64_t inbox;
+};
+
+/* What of the line is not its inboxes, as it was loaded. */
+struct rg_hot_words {
+    uint64_t packets, run, completed, cursor, sizes, ranks;
+};
+
+/* A word without its mark. */
+RG_FN uint64_t rg_hot_unmark(struct rg_hot *hot, uint64_t word)
+{
+    hot->whole &= (int)(~(word ^ hot->mark) & 1);
+    return word & ~1ull;
+}
+
+RG_FN struct rg_hot rg_hot_unpack(const struct rg_hot_words *words,
+                                  const uint64_t *inboxes)
+{
+    struct rg_hot hot;
+
+    hot.mark = words->packets & 1;
+    hot.whole = 1;
+    hot.packets = (const uint8_t *)rg_hot_unmark(&hot, words->packets);
+    hot.run = words->run;
+    hot.completed = words->completed;
+    hot.cursor = rg_hot_unmark(&hot, words->cursor) >> 1;
+    hot.max_bytes = (uint32_t)words->sizes;
+    hot.stride = (uint32_t)(words->sizes >> 32);
+    hot.half = (uint32_t)rg_hot_unmark(&hot, (uint32_t)words->ranks);
+    hot.rank = (int)(words->ranks >> 32 & 0xffff);
+    hot.nranks = (int)(words->ranks >> 48);
+    hot.inboxes = inboxes;
+    hot.inbox = 0;
+    return hot;
+}
+
+/* From global memory, each thread by itself. */
+RG_FN struct rg_hot rg_hot_read(const struct rg_hot_line *line)
+{
+    struct rg_hot_words words;
+
+    rg_load_relaxed_pair(&line->packets, &words.packets, &words.run);
+    rg_load_relaxed_pair(&line->completed, &words.completed, &words.cursor);
+    rg_load_relaxed_pair(&line->sizes, &words.sizes, &words.ranks);
+    return rg_hot_unpack(&words, line->inbox);
+}
+
+#if RG_ON_CUDA
+
+/* One warp: its lanes fetch the inboxes in the same wave. */
+RG_FN struct rg_hot rg_hot_read_warp(const struct rg_hot_line *line)
+{
+    const int lane = (int)threadIdx.x;
+    uint64_t inbox = 0;
+    struct rg_hot hot;
+
+    if (lane < RG_HOT_PEERS)
+        inbox = rg_load_relaxed(&line->inbox[lane]);
+    hot = rg_hot_read(line);
+    hot.inboxes = 0;
+    hot.inbox = inbox;
+    return hot;
+}
+
+/* A block: `line` is a copy in shared memory. */
+RG_FN struct rg_hot rg_hot_read_shared(const struct rg_hot_line *line)
+{
+    const struct rg_hot_words words = {line->packets,   line->packet_run,
+                                       line->completed, line->cursor,
+                                       line->sizes,     line->ranks};
+
+    return rg_hot_unpack(&words, line->inbox);
+}
+
+#endif
+
+/*
+ * Where a peer keeps the slots this rank writes; good as long as the line is
+ * `whole` after it. Every lane, where lanes have the inboxes.
+ */
+RG_FN uint8_t *rg_hot_inbox(struct rg_hot *hot, int peer)
+{
+#if RG_ON_CUDA
+    const uint64_t word =
+        hot->inboxes ? hot->inboxes[peer] : __shfl_sync(~0u, hot->inbox, peer);
+#else
+    const uint64_t word = rg_load_relaxed(&hot->inboxes[peer]);
+#endif
+    return (uint8_t *)rg_hot_unmark(hot, word);
+}
+
+/* What a claim finds if everything read is of the plan in force. */
+RG_FN uint64_t rg_hot_claim(const struct rg_hot *hot)
+{
+    return hot->completed << RG_CONTROL_SEQ_SHIFT |
+           (hot->mark ? RG_CONTROL_PLAN : 0);
+}
+
+/* ---- writing, one thread ------------------------------------------------ */
+
+/* While the word is held and nothing is in flight. */
+RG_FN void rg_hot_write(struct rg_comm_dev *dev, const struct rg_hot_plan *plan,
+                        uint64_t mark, uint64_t ended)
+{
+    struct rg_hot_line *line = &dev->hot;
+    const int begun = (int64_t)(ended + 1 - plan->first_seq) >= 0;
+
+    dev->hot_sizes = RG_HOT_SIZES(plan->packet_max_bytes, plan->packet_stride);
+    rg_store_relaxed(&line->packets, (uint64_t)plan->packets | mark);
+    rg_store_relaxed(&line->packet_run, plan->run);
+    rg_store_relaxed_pair(&line->completed, ended,
+                          plan->packet_cursor << 1 | mark);
+    rg_store_relaxed(&line->sizes, begun ? dev->hot_sizes : 0);
+    rg_store_relaxed(&line->ranks,
+                     RG_HOT_RANKS(plan->packet_half, plan->rank, plan->nranks) |
+                         mark);
+    for (int p = 0; p < RG_HOT_PEERS; p++)
+        rg_store_relaxed(&line->inbox[p], (uint64_t)plan->inbox[p] | mark);
+}
+
+/* The invocation that `hot` was read for is over; it used packets. */
+RG_FN void rg_hot_done(struct rg_comm_dev *dev, const struct rg_hot *hot)
+{
+    rg_store_relaxed(&dev->hot.run, hot->run);
+    /* Seen with the end of the launch, like the outputs it stands for. */
+    rg_store_relaxed_pair(&dev->hot.completed, hot->completed + 1,
+                          (hot->cursor + 1) << 1 | hot->mark);
+}
+
+#endif
