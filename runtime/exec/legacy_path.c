@@ -34,7 +34,7 @@ struct rg_legacy_path {
     /* Of the stream's order: one invocation at a time. */
     unsigned char *dense; /* active slots' blocks, back to back */
     size_t dense_bytes;
-    void *stage[2], *stage_device[2]; /* copies of send and recv, pinned */
+    void *stage[2]; /* copies of send and recv, pinned */
     size_t stage_bytes[2];
 };
 
@@ -321,6 +321,7 @@ static int stage_room(struct rg_legacy_path *path, struct rg_stream *stream,
                       int which, size_t bytes)
 {
     const struct rg_context *context = path->comm->context;
+    void *unused; /* the address on the device */
     int status = RG_OK;
 
     if (bytes <= path->stage_bytes[which])
@@ -332,9 +333,8 @@ static int stage_room(struct rg_legacy_path *path, struct rg_stream *stream,
         context->ops->host_free(context->device, path->stage[which]);
     path->stage[which] = NULL;
     path->stage_bytes[which] = 0;
-    status =
-        context->ops->host_alloc(context->device, bytes, &path->stage[which],
-                                 &path->stage_device[which]);
+    status = context->ops->host_alloc(context->device, bytes,
+                                      &path->stage[which], &unused);
     if (status == RG_OK)
         path->stage_bytes[which] = bytes;
     return status;
