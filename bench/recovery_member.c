@@ -6,6 +6,7 @@
 
 #include "algos/algos.h"
 #include "bench/recovery.h"
+#include "harness/group.h"
 #include "harness/preference.h"
 #include "harness/wire.h"
 
@@ -182,24 +183,6 @@ int recovery_member_check(struct recovery_member *self)
 
 /* ---- the loop ----------------------------------------------------------- */
 
-static int describe_group(const struct recovery_member *self,
-                          struct recovery_stamp *stamp, uint64_t *term_out)
-{
-    int ranks[RECOVERY_RANKS_MAX];
-    struct rg_view_info view;
-    int status = rg_comm_view(self->comm, &view);
-
-    if (status == RG_OK)
-        status = rg_comm_members(self->comm, ranks);
-    if (status != RG_OK)
-        return status;
-    for (int slot = 0; slot < view.capacity; slot++)
-        if (ranks[slot] >= 0)
-            stamp->members |= UINT64_C(1) << ranks[slot];
-    *term_out = view.term;
-    return RG_OK;
-}
-
 static int make_stamp(struct recovery_member *self,
                       const struct rg_view_info *before,
                       const struct invocation *first,
@@ -213,12 +196,12 @@ static int make_stamp(struct recovery_member *self,
         .wrong = self->wrong,
         .good_ns = first->decided_ns,
     };
-    uint64_t term;
-    int status = describe_group(self, &stamp, &term);
+    struct rg_view_info view;
+    int status = rg_group_members(self->comm, &view, &stamp.members);
 
     if (status != RG_OK)
         return status;
-    stamp.succeeded = term != before->term;
+    stamp.succeeded = view.term != before->term;
     take_phases(self, stamp.phase_ns);
     *stamp_out = stamp;
     return RG_OK;
@@ -402,14 +385,11 @@ void recovery_member_destroy(struct recovery_member *self)
 {
     if (!self)
         return;
-    rg_graph_destroy(self->graph);
-    rg_stream_destroy(self->stream);
-    if (self->context) {
-        rg_free(self->context, self->send);
-        rg_free(self->context, self->recv);
-    }
-    rg_comm_destroy(self->comm);
-    rg_context_destroy(self->context);
+    rg_group_leave(&(struct rg_group_parts){self->context,
+                                            self->comm,
+                                            self->stream,
+                                            self->graph,
+                                            {self->send, self->recv}});
     pthread_cond_destroy(&self->reached);
     pthread_mutex_destroy(&self->lock);
     free(self->host);

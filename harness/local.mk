@@ -3,6 +3,7 @@ librg_harness_a_SOURCES = \
 	harness/buffers.c harness/buffers.h \
 	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
 	harness/fault_plan.c harness/fault_plan.h \
+	harness/group.c harness/group.h \
 	harness/hub.c harness/hub.h \
 	harness/launch.c harness/launch.h \
 	harness/launch_local.c harness/launch_mpi.c \
