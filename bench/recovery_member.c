@@ -8,7 +8,7 @@
 #include "bench/recovery.h"
 #include "harness/group.h"
 #include "harness/preference.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 
 enum { WAIT_MS = 60000 }; /* for the others, or for a fault to be noticed */
 #define NS_PER_MS UINT64_C(1000000)
@@ -76,13 +76,11 @@ static void notice_from(struct recovery_member *self, uint64_t epoch)
 static void take_phases(struct recovery_member *self, uint64_t *phase_ns)
 {
     const uint64_t limit = wait_limit();
-    const struct timespec until = {.tv_sec = (time_t)(limit / 1000000000),
-                                   .tv_nsec = (long)(limit % 1000000000)};
     int late = 0;
 
     pthread_mutex_lock(&self->lock);
     while (self->phase_ns[RG_PHASE_OPEN] == 0 && !late)
-        late = pthread_cond_timedwait(&self->reached, &self->lock, &until);
+        late = rg_wait_until(&self->reached, &self->lock, limit);
     memcpy(phase_ns, self->phase_ns, sizeof self->phase_ns);
     pthread_mutex_unlock(&self->lock);
 }
@@ -340,18 +338,6 @@ static int make_buffers(struct recovery_member *self)
     return status;
 }
 
-static int init_reached(struct recovery_member *self)
-{
-    pthread_condattr_t attr;
-    int failed;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(&self->reached, &attr);
-    pthread_condattr_destroy(&attr);
-    return failed ? RG_ENOMEM : RG_OK;
-}
-
 int recovery_member_create(const struct recovery_member_config *config,
                            struct recovery_member **member_out)
 {
@@ -364,7 +350,7 @@ int recovery_member_create(const struct recovery_member_config *config,
     self->job = config->job;
     self->count = config->plan->bytes / sizeof *self->host;
     pthread_mutex_init(&self->lock, NULL);
-    status = init_reached(self);
+    status = rg_wait_init(&self->reached);
     if (status != RG_OK) {
         free(self);
         return status;

@@ -8,7 +8,7 @@
 #include "harness/group.h"
 #include "harness/preference.h"
 #include "harness/verdict.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 #include "validate/recovery_member.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include "algos/algos.h"
 #include "harness/group.h"
 #include "harness/verdict.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 
 enum {
     WAIT_MS = 20000, /* for a change of the group */
