@@ -6,8 +6,9 @@
 
 #include "algos/algos.h"
 #include "bench/recovery.h"
+#include "harness/group.h"
 #include "harness/preference.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 
 enum { WAIT_MS = 60000 }; /* for the others, or for a fault to be noticed */
 #define NS_PER_MS UINT64_C(1000000)
@@ -75,13 +76,11 @@ static void notice_from(struct recovery_member *self, uint64_t epoch)
 static void take_phases(struct recovery_member *self, uint64_t *phase_ns)
 {
     const uint64_t limit = wait_limit();
-    const struct timespec until = {.tv_sec = (time_t)(limit / 1000000000),
-                                   .tv_nsec = (long)(limit % 1000000000)};
     int late = 0;
 
     pthread_mutex_lock(&self->lock);
     while (self->phase_ns[RG_PHASE_OPEN] == 0 && !late)
-        late = pthread_cond_timedwait(&self->reached, &self->lock, &until);
+        late = rg_wait_until(&self->reached, &self->lock, limit);
     memcpy(phase_ns, self->phase_ns, sizeof self->phase_ns);
     pthread_mutex_unlock(&self->lock);
 }
@@ -182,24 +181,6 @@ int recovery_member_check(struct recovery_member *self)
 
 /* ---- the loop ----------------------------------------------------------- */
 
-static int describe_group(const struct recovery_member *self,
-                          struct recovery_stamp *stamp, uint64_t *term_out)
-{
-    int ranks[RECOVERY_RANKS_MAX];
-    struct rg_view_info view;
-    int status = rg_comm_view(self->comm, &view);
-
-    if (status == RG_OK)
-        status = rg_comm_members(self->comm, ranks);
-    if (status != RG_OK)
-        return status;
-    for (int slot = 0; slot < view.capacity; slot++)
-        if (ranks[slot] >= 0)
-            stamp->members |= UINT64_C(1) << ranks[slot];
-    *term_out = view.term;
-    return RG_OK;
-}
-
 static int make_stamp(struct recovery_member *self,
                       const struct rg_view_info *before,
                       const struct invocation *first,
@@ -213,12 +194,12 @@ static int make_stamp(struct recovery_member *self,
         .wrong = self->wrong,
         .good_ns = first->decided_ns,
     };
-    uint64_t term;
-    int status = describe_group(self, &stamp, &term);
+    struct rg_view_info view;
+    int status = rg_group_members(self->comm, &view, &stamp.members);
 
     if (status != RG_OK)
         return status;
-    stamp.succeeded = term != before->term;
+    stamp.succeeded = view.term != before->term;
     take_phases(self, stamp.phase_ns);
     *stamp_out = stamp;
     return RG_OK;
@@ -357,18 +338,6 @@ static int make_buffers(struct recovery_member *self)
     return status;
 }
 
-static int init_reached(struct recovery_member *self)
-{
-    pthread_condattr_t attr;
-    int failed;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(&self->reached, &attr);
-    pthread_condattr_destroy(&attr);
-    return failed ? RG_ENOMEM : RG_OK;
-}
-
 int recovery_member_create(const struct recovery_member_config *config,
                            struct recovery_member **member_out)
 {
@@ -381,7 +350,7 @@ int recovery_member_create(const struct recovery_member_config *config,
     self->job = config->job;
     self->count = config->plan->bytes / sizeof *self->host;
     pthread_mutex_init(&self->lock, NULL);
-    status = init_reached(self);
+    status = rg_wait_init(&self->reached);
     if (status != RG_OK) {
         free(self);
         return status;
@@ -402,14 +371,11 @@ void recovery_member_destroy(struct recovery_member *self)
 {
     if (!self)
         return;
-    rg_graph_destroy(self->graph);
-    rg_stream_destroy(self->stream);
-    if (self->context) {
-        rg_free(self->context, self->send);
-        rg_free(self->context, self->recv);
-    }
-    rg_comm_destroy(self->comm);
-    rg_context_destroy(self->context);
+    rg_group_leave(&(struct rg_group_parts){self->context,
+                                            self->comm,
+                                            self->stream,
+                                            self->graph,
+                                            {self->send, self->recv}});
     pthread_cond_destroy(&self->reached);
     pthread_mutex_destroy(&self->lock);
     free(self->host);

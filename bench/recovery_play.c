@@ -13,6 +13,7 @@
 #include "bench/recovery.h"
 #include "harness/supervisor.h"
 #include "harness/verdict.h"
+#include "harness/wait.h"
 #include "harness/watchdog.h"
 #include "harness/worker.h"
 

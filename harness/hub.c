@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "harness/supervision.h"
+#include "harness/wait.h"
 
 struct seat {
     struct rg_wire wire;

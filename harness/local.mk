@@ -3,6 +3,7 @@ librg_harness_a_SOURCES = \
 	harness/buffers.c harness/buffers.h \
 	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
 	harness/fault_plan.c harness/fault_plan.h \
+	harness/group.c harness/group.h \
 	harness/hub.c harness/hub.h \
 	harness/launch.c harness/launch.h \
 	harness/launch_local.c harness/launch_mpi.c \
@@ -18,6 +19,7 @@ librg_harness_a_SOURCES = \
 	harness/supervisor.c harness/supervisor.h \
 	harness/topo.c harness/topo.h \
 	harness/verdict.c harness/verdict.h \
+	harness/wait.c harness/wait.h \
 	harness/watchdog.c harness/watchdog.h \
 	harness/wire.c harness/wire.h \
 	harness/worker.c harness/worker.h
@@ -46,7 +48,7 @@ rg_unit_tests += \
 	harness/test/test_datagen harness/test/test_fault_plan \
 	harness/test/test_figures \
 	harness/test/test_measure harness/test/test_options \
-	harness/test/test_supervisor
+	harness/test/test_supervisor harness/test/test_wait
 RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
 	$(CUDA_LIBS) $(HWLOC_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm -lpthread
 # Stands in for the runtime in whatever a test does not bring itself.
@@ -69,5 +71,7 @@ harness_test_test_options_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_supervisor_SOURCES = harness/test/test_supervisor.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_supervisor_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_wait_SOURCES = harness/test/test_wait.c
+harness_test_test_wait_LDADD = librg_harness.a $(CMOCKA_LIBS) -lpthread
 TESTS += harness/test/supervise.t
 EXTRA_DIST += harness/test/supervise.t

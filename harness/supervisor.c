@@ -13,6 +13,7 @@
 #include "harness/hub.h"
 #include "harness/process.h"
 #include "harness/verdict.h"
+#include "harness/wait.h"
 
 enum {
     TIMERS_MAX = 64,

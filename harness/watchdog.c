@@ -3,12 +3,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "harness/verdict.h"
+#include "harness/wait.h"
 
 enum { DESCRIBE_BYTES = 4096 };
+#define NS_PER_S UINT64_C(1000000000)
 
 struct rg_watchdog {
     int rank;
@@ -41,34 +42,21 @@ static void *watch(void *arg)
 {
     struct rg_watchdog *dog = arg;
     unsigned long kicks;
-    struct timespec end;
+    uint64_t end_ns;
 
     pthread_mutex_lock(&dog->lock);
     while (!dog->stop) {
         int late = 0;
 
         kicks = dog->kicks;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_sec += dog->seconds;
+        end_ns = rg_now_ns() + (uint64_t)dog->seconds * NS_PER_S;
         while (!dog->stop && !late)
-            late = pthread_cond_timedwait(&dog->changed, &dog->lock, &end) != 0;
+            late = rg_wait_until(&dog->changed, &dog->lock, end_ns);
         if (!dog->stop && kicks == dog->kicks)
             end_process(dog);
     }
     pthread_mutex_unlock(&dog->lock);
     return NULL;
-}
-
-static int init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attr;
-    int failed;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(condition, &attr);
-    pthread_condattr_destroy(&attr);
-    return failed;
 }
 
 int rg_watchdog_create(int rank, int seconds, struct rg_watchdog **dog_out)
@@ -80,7 +68,7 @@ int rg_watchdog_create(int rank, int seconds, struct rg_watchdog **dog_out)
     dog->rank = rank;
     dog->seconds = seconds;
     pthread_mutex_init(&dog->lock, NULL);
-    if (init_condition(&dog->changed) != 0)
+    if (rg_wait_init(&dog->changed) != RG_OK)
         goto error;
     if (seconds > 0 && pthread_create(&dog->thread, NULL, watch, dog) != 0)
         goto error;

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "harness/wait.h"
+
 enum { READ_BYTES = 64 << 10 };
 
 static int reserve(struct rg_bytes *bytes, size_t n)

@@ -11,7 +11,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "runtime/status.h"
 
@@ -71,23 +70,5 @@ short rg_wire_events(const struct rg_wire *wire);
  */
 int rg_wire_wait(const struct rg_wire *wire, short events,
                  uint64_t deadline_ns);
-
-/* The monotonic clock, the same for all processes of a host. */
-static inline uint64_t rg_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The milliseconds from now to then, rounded up, as poll() wants them. */
-static inline int rg_ms_until(uint64_t then_ns)
-{
-    const uint64_t now = rg_now_ns();
-    const uint64_t ms = then_ns > now ? (then_ns - now + 999999) / 1000000 : 0;
-
-    return ms > 3600000 ? 3600000 : (int)ms;
-}
 
 #endif

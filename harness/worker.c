@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/wait.h"
 #include "harness/wire.h"
 
 /*
@@ -121,14 +122,6 @@ static void strike(struct rg_worker *worker, struct request *request)
     *at = request->next;
 }
 
-static void wait_for_reader(struct rg_worker *worker, uint64_t deadline_ns)
-{
-    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
-                                   .tv_nsec = (long)(deadline_ns % 1000000000)};
-
-    pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
-}
-
 /*
  * Asks and waits for the answer, which is left in *request; the caller frees
  * its body. RG_OK, RG_ETIMEDOUT, RG_ECLOSED or another failure to speak.
@@ -147,7 +140,7 @@ static int ask(struct rg_worker *worker, struct request *request,
         if (rg_now_ns() >= deadline_ns)
             status = RG_ETIMEDOUT;
         else if (worker->reading)
-            wait_for_reader(worker, deadline_ns);
+            rg_wait_until(&worker->changed, &worker->lock, deadline_ns);
         else
             read_for_all(worker, deadline_ns);
         if (!request->answered && worker->status != RG_OK)
@@ -223,17 +216,6 @@ static int receive_welcome(struct rg_worker *worker)
     return status == RG_OK ? take_welcome(worker, &head, body) : status;
 }
 
-static void init_locks(struct rg_worker *worker)
-{
-    pthread_condattr_t attributes;
-
-    pthread_mutex_init(&worker->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&worker->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 int rg_worker_open(struct rg_worker **worker_out)
 {
     const char *text = getenv(RG_WORKER_VARIABLE);
@@ -247,7 +229,12 @@ int rg_worker_open(struct rg_worker **worker_out)
     worker = calloc(1, sizeof *worker);
     if (!worker)
         return RG_ENOMEM;
-    init_locks(worker);
+    status = rg_wait_init(&worker->changed);
+    if (status != RG_OK) {
+        free(worker);
+        return status;
+    }
+    pthread_mutex_init(&worker->lock, NULL);
     rg_wire_init(&worker->wire, fd);
     status = receive_welcome(worker);
     if (status != RG_OK) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/wire.h"
+#include "harness/wait.h"
 #include "validate/recovery.h"
 
 enum {

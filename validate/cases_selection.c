@@ -9,7 +9,6 @@
 
 #include "harness/options.h"
 #include "harness/supervisor.h"
-#include "harness/wire.h"
 #include "validate/selection.h"
 #include "validate/suite.h"
 

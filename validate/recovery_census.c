@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/wire.h"
+#include "harness/wait.h"
 #include "validate/recovery_member.h"
 
 /* A thread that was joined may still be counted for a moment. */

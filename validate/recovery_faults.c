@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "harness/verdict.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 #include "validate/recovery_member.h"
 
 /* ---- the plan ----------------------------------------------------------- */

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/wire.h"
+#include "harness/wait.h"
 #include "validate/recovery_member.h"
 
 /* Votes and elements are counts below 2^16: sums of 64 are exact in f32. */

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "algos/algos.h"
+#include "harness/group.h"
 #include "harness/preference.h"
 #include "harness/verdict.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 #include "validate/recovery_member.h"
 
 enum {
@@ -113,19 +114,6 @@ static int enter_group(struct rg_recovery_member *self)
     if (status == RG_OK)
         status = rg_malloc(self->context, bytes, (void **)&self->recv);
     return status == RG_OK ? rg_recovery_capture(self) : status;
-}
-
-/* In an order that serves at any time; a change of the group hinders none. */
-static void leave_group(struct rg_recovery_member *self)
-{
-    rg_graph_destroy(self->graph);
-    rg_stream_destroy(self->stream);
-    if (self->context != NULL) {
-        rg_free(self->context, self->send);
-        rg_free(self->context, self->recv);
-    }
-    rg_comm_destroy(self->comm);
-    rg_context_destroy(self->context);
 }
 
 /* ---- changes of the group ----------------------------------------------- */
@@ -328,19 +316,15 @@ static int take_steps(struct rg_recovery_member *self)
 
 static int describe_group(struct rg_recovery_member *self)
 {
-    int ranks[RG_RECOVERY_RANKS_MAX];
     struct rg_view_info view;
-    int status = rg_comm_view(self->comm, &view);
+    uint64_t members;
+    int status = rg_group_members(self->comm, &view, &members);
 
-    if (status == RG_OK)
-        status = rg_comm_members(self->comm, ranks);
     if (status != RG_OK)
         return status;
     self->report->epoch = view.epoch;
     self->report->backend = (int32_t)view.backend;
-    for (int slot = 0; slot < view.capacity; slot++)
-        if (ranks[slot] >= 0)
-            self->report->members |= UINT64_C(1) << ranks[slot];
+    self->report->members = members;
     return RG_OK;
 }
 
@@ -370,7 +354,11 @@ static int be_member(struct rg_recovery_member *self)
         status = take_steps(self);
     if (status == RG_OK)
         status = finish(self);
-    leave_group(self);
+    rg_group_leave(&(struct rg_group_parts){self->context,
+                                            self->comm,
+                                            self->stream,
+                                            self->graph,
+                                            {self->send, self->recv}});
     rg_census_settle(&self->report->before, &self->report->after);
     /* CUDA keeps what it has opened for a context until the process ends. */
     if (self->scenario->device == RG_DEVICE_CUDA) {

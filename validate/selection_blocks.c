@@ -117,20 +117,32 @@ static size_t recv_at(const struct call *call)
                : 0;
 }
 
+/* Element i of a block, for what the call sends or should receive. */
+typedef int64_t element(const struct call *call, int block, size_t i);
+
 /* Blocks of slots that are not active stay poison. */
-static void fill_send(struct call *call)
+static void store_blocks(const struct call *call, unsigned char *to, int n,
+                         element *value)
 {
-    const struct rg_blocks *blocks = call->blocks;
     const size_t size = rg_dtype_size(call->dtype);
-    const int n = sends_blocks(call) ? blocks->slots : 1;
 
     for (int block = 0; block < n; block++)
         for (size_t i = 0; i < call->count; i++)
-            if (n == 1 || is_active(blocks, block))
+            if (n == 1 || is_active(call->blocks, block))
                 store(call->dtype,
-                      call->send_host + send_at(call) +
-                          ((size_t)block * call->count + i) * size,
-                      input(call, blocks->slot, block, i));
+                      to + ((size_t)block * call->count + i) * size,
+                      value(call, block, i));
+}
+
+static int64_t sent(const struct call *call, int block, size_t i)
+{
+    return input(call, call->blocks->slot, block, i);
+}
+
+static void fill_send(struct call *call)
+{
+    store_blocks(call, call->send_host + send_at(call),
+                 sends_blocks(call) ? call->blocks->slots : 1, sent);
 }
 
 static int64_t expected(const struct call *call, int block, size_t i)
@@ -151,17 +163,8 @@ static int64_t expected(const struct call *call, int block, size_t i)
 
 static void expect_recv(struct call *call)
 {
-    const struct rg_blocks *blocks = call->blocks;
-    const size_t size = rg_dtype_size(call->dtype);
-    const int n = receives_blocks(call) ? blocks->slots : 1;
-
-    for (int block = 0; block < n; block++)
-        for (size_t i = 0; i < call->count; i++)
-            if (n == 1 || is_active(blocks, block))
-                store(call->dtype,
-                      call->recv_host + recv_at(call) +
-                          ((size_t)block * call->count + i) * size,
-                      expected(call, block, i));
+    store_blocks(call, call->recv_host + recv_at(call),
+                 receives_blocks(call) ? call->blocks->slots : 1, expected);
 }
 
 /* ---- one call ----------------------------------------------------------- */

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "algos/algos.h"
+#include "harness/group.h"
 #include "harness/verdict.h"
-#include "harness/wire.h"
+#include "harness/wait.h"
 
 enum {
     WAIT_MS = 20000, /* for a change of the group */
@@ -232,18 +233,6 @@ static int enter_group(struct selection *self)
                   RG_OK, "rg_malloc") &&
            expect(self, rg_malloc(self->context, bytes, (void **)&self->recv),
                   RG_OK, "rg_malloc");
-}
-
-static void leave_group(struct selection *self)
-{
-    rg_graph_destroy(self->graph);
-    rg_stream_destroy(self->stream);
-    if (self->context != NULL) {
-        rg_free(self->context, self->send);
-        rg_free(self->context, self->recv);
-    }
-    rg_comm_destroy(self->comm);
-    rg_context_destroy(self->context);
 }
 
 static void barrier(struct selection *self)
@@ -565,7 +554,11 @@ int rg_selection_worker(struct rg_worker *worker)
         return RG_EXIT_ENVIRONMENT;
     play(&self);
     report(&self);
-    leave_group(&self);
+    rg_group_leave(&(struct rg_group_parts){self.context,
+                                            self.comm,
+                                            self.stream,
+                                            self.graph,
+                                            {self.send, self.recv}});
     close(self.log);
     return RG_EXIT_PASS;
 }

@@ -9,11 +9,8 @@ refuses()
 {
     wanted=$1
     shift
-    output=$("$perf" --launch local "$@" 2>&1)
-    status=$?
-    [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ]
-    tap_result $? "exit $wanted for $*"
-    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+    tap_run "$perf" --launch local "$@"
+    tap_ended "$wanted" "exit $wanted for $*" tap_is_line
 }
 
 refuses 2 --nonsense

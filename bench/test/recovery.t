@@ -10,11 +10,8 @@ exits()
 {
     wanted=$1
     shift
-    output=$(timeout -k 5 120 "$perf" --launch local "$@" 2>&1)
-    status=$?
-    [ $status -eq "$wanted" ]
-    tap_result $? "exit $wanted for $*"
-    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+    tap_run timeout -k 5 120 "$perf" --launch local "$@"
+    tap_ended "$wanted" "exit $wanted for $*"
 }
 
 exits 2 --nonsense

@@ -2,22 +2,16 @@
 # Supervisors under a real launcher: workers die, the launcher's exit code is
 # the verdict.
 . "$(dirname "$0")/../../scripts/test/tap.sh"
-command -v "${RG_MPIRUN:-mpirun}" >/dev/null || {
-    echo "1..0 # SKIP no launcher"
-    exit 0
-}
+tap_needs "${RG_MPIRUN:-mpirun}"
 
 # ends CODE TOY [OPTION...]: three times in one job.
 ends()
 {
     wanted=$1 toy=$2
     shift 2
-    output=$(RG_RUN_TIMEOUT=120 "$RG_SOURCE_DIR/scripts/run" -n 3 "$@" \
-        harness/test/test_supervisor "$toy" 2>&1)
-    status=$?
-    [ $status -eq "$wanted" ]
-    tap_result $? "exit $wanted for $toy${1:+ $*}"
-    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+    tap_run env RG_RUN_TIMEOUT=120 "$RG_SOURCE_DIR/scripts/run" -n 3 "$@" \
+        harness/test/test_supervisor "$toy"
+    tap_ended "$wanted" "exit $wanted for $toy${1:+ $*}"
 }
 
 ends 0 gather

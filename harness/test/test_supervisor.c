@@ -18,6 +18,7 @@
 
 #include "harness/supervisor.h"
 #include "harness/verdict.h"
+#include "harness/wait.h"
 #include "harness/worker.h"
 
 enum {

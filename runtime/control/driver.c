@@ -9,20 +9,19 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/control/driver_socket.h"
 #include "runtime/control/driver_state.h"
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/core/log.h"
 #include "runtime/status.h"
 
 enum {
     FIRST_PROCESS = 1,
     ROUTES_OF_A_PAIR = 2, /* peer to peer, then through the hosts */
-    NS_PER_MS = 1000000,
-    NS_PER_S = 1000000000
+    NS_PER_MS = 1000000
 };
 
 /* ---- boxes: what waits for the caller ------------------------------------ */
@@ -254,14 +253,11 @@ static int wait_changed(struct rg_driver *driver, uint64_t *left_ns)
     const uint64_t gap_ns = RG_GAP_MS * (uint64_t)NS_PER_MS;
     uint64_t most_ns = *left_ns < gap_ns ? *left_ns : gap_ns;
     uint64_t begin_ns = rg_clock_ns();
-    uint64_t until_ns = begin_ns + most_ns;
     uint64_t spent_ns;
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-                             .tv_nsec = (long)(until_ns % NS_PER_S)};
 
     if (!*left_ns)
         return RG_ETIMEDOUT;
-    pthread_cond_timedwait(&driver->changed, &driver->lock, &until);
+    rg_cond_wait(&driver->changed, &driver->lock, begin_ns + most_ns);
     spent_ns = rg_clock_ns() - begin_ns;
     *left_ns -= spent_ns < most_ns ? spent_ns : most_ns;
     return RG_OK;
@@ -751,16 +747,7 @@ static int create_machines(struct rg_driver *driver)
 
 static int create_waiting(struct rg_driver *driver)
 {
-    pthread_condattr_t attributes;
-    int error;
-
-    if (pthread_mutex_init(&driver->lock, NULL) ||
-        pthread_condattr_init(&attributes))
-        return RG_ENOMEM;
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    error = pthread_cond_init(&driver->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    if (error)
+    if (rg_cond_init_locked(&driver->changed, &driver->lock))
         return RG_ENOMEM;
     driver->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -956,7 +943,7 @@ static int begin_job(struct rg_driver *driver,
                      const struct rg_driver_config *config)
 {
     const uint64_t deadline_ns =
-        rg_clock_ns() + patience_ns(driver->settings.bootstrap_ms);
+        rg_clock_after_ms(driver->settings.bootstrap_ms);
     int rc = rg_bootstrap_run(config, prepare(driver), &driver->boot);
 
     if (rc)

@@ -126,7 +126,7 @@ static void alarm_set(struct rg_driver *driver, int of_coordinator,
     driver->alarms[driver->nalarms++] =
         (struct rg_alarm){.of_coordinator = of_coordinator,
                           .timer = timer,
-                          .deadline_ns = rg_clock_ns() + delay_ms * NS_PER_MS};
+                          .deadline_ns = rg_clock_after_ms(delay_ms)};
 }
 
 /*
@@ -651,8 +651,7 @@ static void accept_all(struct rg_driver *driver, int listen_fd,
     while ((fd = rg_socket_accept(listen_fd)) >= 0) {
         if (rg_loop_adopt(driver, kind, fd, -1, &link))
             return;
-        link->deadline_ns =
-            rg_clock_ns() + driver->settings.bootstrap_ms * NS_PER_MS;
+        link->deadline_ns = rg_clock_after_ms(driver->settings.bootstrap_ms);
     }
 }
 
@@ -837,7 +836,7 @@ void *rg_loop_main(void *arg)
     while (!is_over(driver)) {
         int timeout = wait_ms(driver);
         uint64_t due_ns =
-            rg_clock_ns() + (uint64_t)(timeout > 0 ? timeout : 0) * NS_PER_MS;
+            rg_clock_after_ms((uint64_t)(timeout > 0 ? timeout : 0));
         int count;
 
         pthread_mutex_unlock(&driver->lock);

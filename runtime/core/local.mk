@@ -2,6 +2,7 @@ noinst_LIBRARIES += librg_core.a
 librg_core_a_SOURCES = \
 	runtime/core/bitset.c runtime/core/bitset.h \
 	runtime/core/clock.c runtime/core/clock.h \
+	runtime/core/cond.c runtime/core/cond.h \
 	runtime/core/env.c runtime/core/env.h \
 	runtime/core/hash.c runtime/core/hash.h \
 	runtime/core/log.c runtime/core/log.h \

@@ -202,16 +202,11 @@ RG_FN int rg_hold(struct rg_comm_dev *dev, const struct rg_team *team,
 RG_FN void rg_help(const struct rg_help_args *args, struct rg_team *team)
 {
     struct rg_comm_dev *dev = args->comm;
-    struct rg_mailbox *mailbox = dev->mailbox;
-    const uint64_t helped = rg_load_relaxed(&mailbox->helped);
 
     if (rg_team_share_word(team,
                            team->thread == 0 &&
                                rg_hold(dev, team, args->epoch, args->keepers)))
         rg_keep(dev, team);
-    rg_team_barrier(team);
-    if (team->thread == 0)
-        rg_store_release(&mailbox->helped, helped + 1);
 }
 
 #endif

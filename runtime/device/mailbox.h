@@ -37,7 +37,6 @@ struct rg_mailbox {
     uint64_t completed; /* every seq up to here has completed */
     uint64_t done;      /* the last order carried out */
     uint64_t kept;      /* keepers that have left */
-    uint64_t helped;    /* launches made to help that have ended */
     uint64_t expired;   /* 1: somebody has waited for longer than its bound */
 };
 

@@ -1,9 +1,9 @@
 #include "runtime/exec/hold.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/core/log.h"
 #include "runtime/core/thread.h"
 #include "runtime/device/word.h"
@@ -12,8 +12,7 @@
 enum {
     HOLD_SPINS = 200,    /* polls before the first nap */
     HOLD_NAP_NS = 20000, /* between polls */
-    NS_PER_MS = 1000000,
-    NS_PER_S = 1000000000
+    NS_PER_MS = 1000000
 };
 
 struct rg_helper {
@@ -39,11 +38,6 @@ static int hold_pause(uint64_t *polls, uint64_t limit_ns)
     return rg_clock_ns() > limit_ns ? RG_ETIMEDOUT : RG_OK;
 }
 
-static uint64_t limit_after(uint64_t ms)
-{
-    return rg_clock_ns() + ms * NS_PER_MS;
-}
-
 /* ---- helper thread ------------------------------------------------------ */
 
 /*
@@ -67,14 +61,12 @@ static void helper_report(struct rg_helper *helper)
 /* Under the lock: waits for a request or a heartbeat's time. 1: a request. */
 static int helper_wait(struct rg_helper *helper)
 {
-    const uint64_t beat = helper->comm->context->settings.heartbeat_ms;
-    const uint64_t until = rg_clock_ns() + beat * NS_PER_MS;
-    const struct timespec end = {.tv_sec = (time_t)(until / NS_PER_S),
-                                 .tv_nsec = (long)(until % NS_PER_S)};
+    const uint64_t until =
+        rg_clock_after_ms(helper->comm->context->settings.heartbeat_ms);
     int late = 0;
 
     while (!helper->wanted && !helper->stop && !late)
-        late = pthread_cond_timedwait(&helper->changed, &helper->lock, &end);
+        late = rg_cond_wait(&helper->changed, &helper->lock, until);
     return helper->wanted;
 }
 
@@ -103,22 +95,6 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-static int init_sync(struct rg_helper *helper)
-{
-    pthread_condattr_t attr;
-    int failed = pthread_mutex_init(&helper->lock, NULL);
-
-    if (failed)
-        return failed;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(&helper->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    if (failed)
-        pthread_mutex_destroy(&helper->lock);
-    return failed;
-}
-
 int rg_helper_create(struct rg_comm *comm)
 {
     struct rg_helper *helper = calloc(1, sizeof *helper);
@@ -126,7 +102,7 @@ int rg_helper_create(struct rg_comm *comm)
     if (!helper)
         return RG_ENOMEM;
     helper->comm = comm;
-    if (init_sync(helper)) {
+    if (rg_cond_init_locked(&helper->changed, &helper->lock)) {
         free(helper);
         return RG_ENOMEM;
     }
@@ -217,7 +193,7 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
         forget_orders(comm);
         helper_call(comm, comm->view->epoch);
     }
-    status = wait_kept(comm, limit_after((uint64_t)timeout_ms));
+    status = wait_kept(comm, rg_clock_after_ms((uint64_t)timeout_ms));
     if (status)
         return status;
     comm->held.claimed = rg_load_relaxed(&mailbox->claimed);
@@ -232,7 +208,7 @@ static int hold_keep(struct rg_comm *comm)
         return RG_OK;
     forget_orders(comm);
     helper_call(comm, 0);
-    return wait_kept(comm, limit_after(comm->context->settings.park_ms));
+    return wait_kept(comm, rg_clock_after_ms(comm->context->settings.park_ms));
 }
 
 /* Hands out the order that is written, and waits for it. */
@@ -241,7 +217,7 @@ static int hold_order(struct rg_comm *comm, enum rg_order_kind kind)
     struct rg_orders *orders = &comm->mapped->orders;
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
     const uint64_t number = rg_load_relaxed(&orders->number) + 1;
-    const uint64_t limit = limit_after(comm->context->settings.park_ms);
+    const uint64_t limit = rg_clock_after_ms(comm->context->settings.park_ms);
     uint64_t polls = 0;
     int status = RG_OK;
 

@@ -3,13 +3,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/core/log.h"
 #include "runtime/legacy/legacy.h"
-
-enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 
 static_assert((int)RG_MEMBER_CARD_BYTES == (int)RG_ENGINE_CARD_BYTES,
               "a member's card is the engine's");
@@ -34,27 +32,11 @@ struct rg_legacy_path {
     /* Of the stream's order: one invocation at a time. */
     unsigned char *dense; /* active slots' blocks, back to back */
     size_t dense_bytes;
-    void *stage[2], *stage_device[2]; /* copies of send and recv, pinned */
+    void *stage[2]; /* copies of send and recv, pinned */
     size_t stage_bytes[2];
 };
 
 /* ---- life --------------------------------------------------------------- */
-
-static int init_sync(struct rg_legacy_path *path)
-{
-    pthread_condattr_t attr;
-    int failed = pthread_mutex_init(&path->lock, NULL);
-
-    if (failed)
-        return RG_ENOMEM;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(&path->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    if (failed)
-        pthread_mutex_destroy(&path->lock);
-    return failed ? RG_ENOMEM : RG_OK;
-}
 
 static int make_legacy(struct rg_legacy_path *path)
 {
@@ -84,7 +66,7 @@ int rg_legacy_path_create(struct rg_comm *comm)
         return RG_ENOMEM;
     path->comm = comm;
     path->held = 1;
-    if (init_sync(path)) {
+    if (rg_cond_init_locked(&path->changed, &path->lock)) {
         free(path);
         return RG_ENOMEM;
     }
@@ -132,13 +114,11 @@ void rg_legacy_path_card(const struct rg_legacy_path *path,
 static int wait_open(struct rg_legacy_path *path)
 {
     const uint64_t until =
-        rg_clock_ns() + path->comm->context->settings.park_ms * NS_PER_MS;
-    const struct timespec end = {.tv_sec = (time_t)(until / NS_PER_S),
-                                 .tv_nsec = (long)(until % NS_PER_S)};
+        rg_clock_after_ms(path->comm->context->settings.park_ms);
     int late = 0;
 
     while (path->held && !path->left && !late)
-        late = pthread_cond_timedwait(&path->changed, &path->lock, &end);
+        late = rg_cond_wait(&path->changed, &path->lock, until);
     return !path->held;
 }
 
@@ -321,6 +301,7 @@ static int stage_room(struct rg_legacy_path *path, struct rg_stream *stream,
                       int which, size_t bytes)
 {
     const struct rg_context *context = path->comm->context;
+    void *unused; /* the address on the device */
     int status = RG_OK;
 
     if (bytes <= path->stage_bytes[which])
@@ -332,9 +313,8 @@ static int stage_room(struct rg_legacy_path *path, struct rg_stream *stream,
         context->ops->host_free(context->device, path->stage[which]);
     path->stage[which] = NULL;
     path->stage_bytes[which] = 0;
-    status =
-        context->ops->host_alloc(context->device, bytes, &path->stage[which],
-                                 &path->stage_device[which]);
+    status = context->ops->host_alloc(context->device, bytes,
+                                      &path->stage[which], &unused);
     if (status == RG_OK)
         path->stage_bytes[which] = bytes;
     return status;
@@ -399,16 +379,14 @@ error:
 int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms)
 {
     struct rg_legacy_path *path = comm->legacy;
-    const uint64_t until = rg_clock_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-    const struct timespec last = {.tv_sec = (time_t)(until / NS_PER_S),
-                                  .tv_nsec = (long)(until % NS_PER_S)};
+    const uint64_t until = rg_clock_after_ms((uint64_t)timeout_ms);
     int late = 0;
 
     rg_legacy_abort(path->legacy, comm->view->epoch);
     pthread_mutex_lock(&path->lock);
     path->held = 1;
     while (path->running && !late)
-        late = pthread_cond_timedwait(&path->changed, &path->lock, &last);
+        late = rg_cond_wait(&path->changed, &path->lock, until);
     comm->held.claimed = path->claimed;
     comm->held.completed = path->completed;
     pthread_mutex_unlock(&path->lock);

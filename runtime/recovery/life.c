@@ -1,38 +1,26 @@
 /* Communicators as the user makes, changes and ends them. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
 #include "runtime/recovery/recovery.h"
 
-enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
-
 /* ---- waiting for the worker --------------------------------------------- */
 
 static int wait_changed(struct rg_comm *comm, uint64_t limit_ns)
 {
-    const struct timespec end = {.tv_sec = (time_t)(limit_ns / NS_PER_S),
-                                 .tv_nsec = (long)(limit_ns % NS_PER_S)};
-
-    return pthread_cond_timedwait(&comm->recovery->changed, &comm->lock, &end)
-               ? RG_ETIMEDOUT
-               : RG_OK;
-}
-
-static uint64_t limit_after(uint64_t ms)
-{
-    return rg_clock_ns() + ms * NS_PER_MS;
+    return rg_cond_wait(&comm->recovery->changed, &comm->lock, limit_ns);
 }
 
 /* Until a view is in force after a join. */
 static int wait_joined(struct rg_comm *comm, uint64_t timeout_ms)
 {
     const struct rg_recovery *recovery = comm->recovery;
-    const uint64_t limit = limit_after(timeout_ms);
+    const uint64_t limit = rg_clock_after_ms(timeout_ms);
     int status = RG_OK;
 
     pthread_mutex_lock(&comm->lock);
@@ -49,7 +37,8 @@ static int wait_answered(struct rg_comm *comm, uint64_t epoch,
                          uint64_t refusals)
 {
     const struct rg_recovery *recovery = comm->recovery;
-    const uint64_t limit = limit_after(comm->context->settings.bootstrap_ms);
+    const uint64_t limit =
+        rg_clock_after_ms(comm->context->settings.bootstrap_ms);
     int status = RG_OK;
 
     pthread_mutex_lock(&comm->lock);
@@ -217,7 +206,8 @@ int rg_comm_vouch(struct rg_comm *comm, const int *slots, int count)
 static int stop_waiting(struct rg_comm *comm)
 {
     const struct rg_recovery *recovery = comm->recovery;
-    const uint64_t limit = limit_after(comm->context->settings.bootstrap_ms);
+    const uint64_t limit =
+        rg_clock_after_ms(comm->context->settings.bootstrap_ms);
     int status = RG_OK;
 
     pthread_mutex_lock(&comm->lock);
@@ -253,7 +243,7 @@ int rg_comm_next_notice(struct rg_comm *comm, int timeout_ms,
 {
     struct rg_recovery *recovery = comm->recovery;
     const uint64_t limit =
-        limit_after(timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
+        rg_clock_after_ms(timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
     struct rg_notice_item *item;
     int status = RG_OK;
 

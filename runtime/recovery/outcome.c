@@ -1,12 +1,10 @@
 /* Outcomes, as the user asks for them. */
-#include <string.h>
-#include <time.h>
-
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/device/word.h"
 #include "runtime/recovery/recovery.h"
 
-enum { OUTCOME_SLICE_MS = 100, NS_PER_MS = 1000000 };
+enum { OUTCOME_SLICE_MS = 100 };
 
 static int closed_status(const struct rg_comm *comm)
 {
@@ -83,16 +81,12 @@ int rg_comm_outcome_range(struct rg_comm *comm, uint64_t first, uint64_t last,
 /* Until the worker has followed the group into its next view, or a while. */
 static void wait_for_view(struct rg_comm *comm, uint64_t epoch)
 {
-    const uint64_t until =
-        rg_clock_ns() + (uint64_t)OUTCOME_SLICE_MS * NS_PER_MS;
-    const struct timespec end = {.tv_sec = (time_t)(until / 1000000000),
-                                 .tv_nsec = (long)(until % 1000000000)};
+    const uint64_t until = rg_clock_after_ms(OUTCOME_SLICE_MS);
     int late = 0;
 
     pthread_mutex_lock(&comm->lock);
     while (comm->view->epoch == epoch && !closed_status(comm) && !late)
-        late =
-            pthread_cond_timedwait(&comm->recovery->changed, &comm->lock, &end);
+        late = rg_cond_wait(&comm->recovery->changed, &comm->lock, until);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -125,7 +119,7 @@ int rg_comm_wait(struct rg_comm *comm, uint64_t seq,
                  struct rg_outcome *outcome_out)
 {
     const uint64_t limit =
-        rg_clock_ns() + comm->context->settings.bootstrap_ms * NS_PER_MS;
+        rg_clock_after_ms(comm->context->settings.bootstrap_ms);
     int status;
 
     if (seq > rg_load_relaxed(&comm->seq))

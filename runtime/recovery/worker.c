@@ -1,8 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/core/log.h"
 #include "runtime/core/thread.h"
 #include "runtime/device/word.h"
@@ -316,7 +316,7 @@ static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
     }
     recovery->finding = 1;
     recovery->finding_limit =
-        rg_clock_ns() + settings_of(recovery)->bootstrap_ms * NS_PER_MS;
+        rg_clock_after_ms(settings_of(recovery)->bootstrap_ms);
     find_and_open(recovery);
 }
 
@@ -591,18 +591,6 @@ static void recovery_free(struct rg_recovery *recovery)
     free(recovery);
 }
 
-static int init_changed(struct rg_recovery *recovery)
-{
-    pthread_condattr_t attr;
-    int failed;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    failed = pthread_cond_init(&recovery->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    return failed ? RG_ENOMEM : RG_OK;
-}
-
 int rg_recovery_create(struct rg_comm *comm, int back)
 {
     struct rg_recovery *recovery = calloc(1, sizeof *recovery);
@@ -611,7 +599,7 @@ int rg_recovery_create(struct rg_comm *comm, int back)
     if (!recovery)
         return RG_ENOMEM;
     recovery->comm = comm;
-    status = init_changed(recovery);
+    status = rg_cond_init(&recovery->changed);
     if (status) {
         free(recovery);
         return status;

@@ -2,23 +2,15 @@
 # scripts/check-headers passes the tree and catches what is planted.
 . "$(dirname "$0")/tap.sh"
 
-output=$("$RG_SOURCE_DIR/scripts/check-headers")
-tap_result $? "every header compiles alone"
-tap_note "$output"
+tap_run "$RG_SOURCE_DIR/scripts/check-headers"
+tap_ended 0 "every header compiles alone"
 
 # catches NAME TEXT: the spoilt copy fails and the report holds TEXT. Only
 # the folder that was spoilt is kept, which makes it quick.
 catches()
 {
-    output=$("$copy/scripts/check-headers")
-    status=$?
-    if [ $status -eq 1 ] && echo "$output" | grep -qF "$2"; then
-        tap_result 0 "$1"
-    else
-        tap_result 1 "$1"
-        tap_note "exit $status, wanted 1 and: $2"
-        tap_note "$output"
-    fi
+    tap_run "$copy/scripts/check-headers"
+    tap_ended 1 "$1" tap_holds "$2"
 }
 
 copy=$(tap_copy_sources)

@@ -1,24 +1,15 @@
 #!/bin/sh
 # scripts/check-layers passes the tree and catches what is planted.
 . "$(dirname "$0")/tap.sh"
-: "${RG_BUILD_DIR:=$RG_SOURCE_DIR/build}"
 
-output=$("$RG_SOURCE_DIR/scripts/check-layers" --build "$RG_BUILD_DIR")
-tap_result $? "the tree keeps its layers"
-tap_note "$output"
+tap_run "$RG_SOURCE_DIR/scripts/check-layers" --build "$RG_BUILD_DIR"
+tap_ended 0 "the tree keeps its layers"
 
 # catches NAME TEXT: the spoilt copy fails and the report holds TEXT.
 catches()
 {
-    output=$("$copy/scripts/check-layers" --build "$copy/objects")
-    status=$?
-    if [ $status -eq 1 ] && echo "$output" | grep -qF "$2"; then
-        tap_result 0 "$1"
-    else
-        tap_result 1 "$1"
-        tap_note "exit $status, wanted 1 and: $2"
-        tap_note "$output"
-    fi
+    tap_run "$copy/scripts/check-layers" --build "$copy/objects"
+    tap_ended 1 "$1" tap_holds "$2"
 }
 
 copy=$(tap_copy_sources)

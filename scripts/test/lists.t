@@ -1,6 +1,7 @@
 #!/bin/sh
-# What is listed twice agrees: every source file is in a local.mk (and so in a
-# distribution), every listed one exists, every setting is in ARCHITECTURE.md.
+# What is listed twice agrees: every source file and script is in a local.mk
+# (and so in a distribution), every listed source exists, every setting is in
+# ARCHITECTURE.md.
 . "$(dirname "$0")/tap.sh"
 cd "$RG_SOURCE_DIR" || exit 99
 
@@ -18,6 +19,13 @@ vanished=$(comm -13 "$tap_work/there" "$tap_work/listed")
 [ -z "$vanished" ]
 tap_result $? "every listed source file exists"
 tap_note "$vanished"
+
+left_behind=$(find scripts -type f ! -name local.mk | while read -r script; do
+    grep -qE "[[:blank:]]$script( |\$)" scripts/local.mk || echo "$script"
+done)
+[ -z "$left_behind" ]
+tap_result $? "every script is in a distribution"
+tap_note "$left_behind"
 
 unsaid=$(grep -o '"RG_[A-Z_]*"' runtime/core/settings.h | tr -d '"' |
     while read -r name; do

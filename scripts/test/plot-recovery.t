@@ -2,10 +2,7 @@
 # scripts/plot-recovery: draws injections, refuses what has none.
 . "$(dirname "$0")/tap.sh"
 plot=$RG_SOURCE_DIR/scripts/plot-recovery
-if ! command -v gnuplot >/dev/null 2>&1; then
-    echo '1..0 # SKIP no gnuplot'
-    exit 0
-fi
+tap_needs gnuplot
 
 # row DEVICE RANKS TOTAL: an injection whose phases end evenly spaced.
 row()
@@ -22,11 +19,11 @@ row()
 
 { row emu 4 6000; row emu 4 9000; row emu 2 3000; row cuda 2 30000; } \
     >"$tap_work/rows.jsonl"
-"$plot" "$tap_work/rows.jsonl" >"$tap_work/log" 2>&1
-tap_result $? "injections are drawn"
-[ ! -s "$tap_work/log" ] || [ "$(cat "$tap_work/log")" = "$tap_work/rows.png" ]
+tap_run "$plot" "$tap_work/rows.jsonl"
+tap_ended 0 "injections are drawn"
+[ -z "$output" ] || [ "$output" = "$tap_work/rows.png" ]
 tap_result $? "without a complaint"
-tap_note "$(grep -v png "$tap_work/log")"
+tap_note "$(echo "$output" | grep -v png)"
 [ -s "$tap_work/rows.png" ] && grep -q '</svg>' "$tap_work/rows.svg"
 tap_result $? "a PNG and a whole SVG are written"
 [ "$(grep -c 'Recovery, device emu\|Recovery, device cuda' \
@@ -37,10 +34,8 @@ grep -q '>4 ranks<' "$tap_work/rows.svg" && grep -q '>2 ranks<' \
 tap_result $? "runs are told apart by what differs"
 
 echo '{"kind":"env"}' >"$tap_work/none.jsonl"
-"$plot" "$tap_work/none.jsonl" >/dev/null 2>&1
-[ $? -eq 1 ]
-tap_result $? "a file without injections is refused"
-"$plot" "$tap_work/missing.jsonl" >/dev/null 2>&1
-[ $? -eq 2 ]
-tap_result $? "a missing file is a usage error"
+tap_run "$plot" "$tap_work/none.jsonl"
+tap_ended 1 "a file without injections is refused"
+tap_run "$plot" "$tap_work/missing.jsonl"
+tap_ended 2 "a missing file is a usage error"
 tap_end

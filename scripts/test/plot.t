@@ -2,10 +2,7 @@
 # scripts/plot-perf: draws rows, refuses what has none.
 . "$(dirname "$0")/tap.sh"
 plot=$RG_SOURCE_DIR/scripts/plot-perf
-if ! command -v gnuplot >/dev/null 2>&1; then
-    echo '1..0 # SKIP no gnuplot'
-    exit 0
-fi
+tap_needs gnuplot
 
 # row DEVICE BYTES MICROSECONDS
 row()
@@ -18,8 +15,8 @@ row()
 }
 
 { row emu 8 2.5; row emu 1024 3.5; row cuda 8 1.5; } >"$tap_work/rows.jsonl"
-"$plot" "$tap_work/rows.jsonl" >"$tap_work/log" 2>&1
-tap_result $? "rows are drawn"
+tap_run "$plot" "$tap_work/rows.jsonl"
+tap_ended 0 "rows are drawn"
 [ -s "$tap_work/rows.png" ] && grep -q '</svg>' "$tap_work/rows.svg"
 tap_result $? "a PNG and a whole SVG are written"
 panels=$(grep -c 'Latency, device emu\|Latency, device cuda' "$tap_work/rows.svg")
@@ -29,10 +26,8 @@ grep -q '>mpi<' "$tap_work/rows.svg"
 tap_result $? "the peer has its own line"
 
 echo '{"kind": "env"}' >"$tap_work/none.jsonl"
-"$plot" "$tap_work/none.jsonl" >/dev/null 2>&1
-[ $? -eq 1 ]
-tap_result $? "a file without rows is refused"
-"$plot" "$tap_work/missing.jsonl" >/dev/null 2>&1
-[ $? -eq 2 ]
-tap_result $? "a missing file is a usage error"
+tap_run "$plot" "$tap_work/none.jsonl"
+tap_ended 1 "a file without rows is refused"
+tap_run "$plot" "$tap_work/missing.jsonl"
+tap_ended 2 "a missing file is a usage error"
 tap_end

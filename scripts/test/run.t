@@ -8,15 +8,11 @@ expect()
 {
     wanted=$1 name=$2
     shift 2
-    output=$("$run" "$@" 2>&1)
-    status=$?
-    lines=$(echo "$output" | wc -l)
-    if [ $status -eq "$wanted" ] && { [ "$wanted" -ne 2 ] || [ "$lines" -eq 1 ]; }
-    then
-        tap_result 0 "$name"
+    tap_run "$run" "$@"
+    if [ "$wanted" -eq 2 ]; then
+        tap_ended 2 "$name" tap_is_line
     else
-        tap_result 1 "$name"
-        tap_note "exit $status, wanted $wanted: $output"
+        tap_ended "$wanted" "$name"
     fi
 }
 

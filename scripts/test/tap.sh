@@ -1,5 +1,7 @@
-# Sourced by the shell tests: TAP lines and a copy of the sources to spoil.
+# Sourced by the shell tests: TAP lines, commands that are judged by how they
+# end, and a copy of the sources to spoil.
 : "${RG_SOURCE_DIR:=$(cd "$(dirname "$0")/../.." && pwd)}"
+: "${RG_BUILD_DIR:=$RG_SOURCE_DIR/build}"
 tap_count=0
 tap_failed=0
 tap_work=$(mktemp -d)
@@ -21,6 +23,52 @@ tap_result()
 tap_note()
 {
     [ -z "$1" ] || echo "$1" | sed 's/^/# /'
+}
+
+# tap_needs COMMAND: without it all tests are skipped.
+tap_needs()
+{
+    command -v "$1" >/dev/null 2>&1 && return
+    echo "1..0 # SKIP no $1"
+    exit 0
+}
+
+# tap_run COMMAND...: keeps all that it says in $output, how it ends in $status.
+tap_run()
+{
+    output=$("$@" 2>&1)
+    status=$?
+}
+
+# tap_ended CODE NAME [TEST...]: ok when $status is CODE and the test, a
+# command, holds; if not, shows what tap_run kept.
+tap_ended()
+{
+    tap_wanted=$1 tap_name=$2
+    shift 2
+    if [ "$status" -eq "$tap_wanted" ] && { [ $# -eq 0 ] || "$@"; }; then
+        tap_result 0 "$tap_name"
+    else
+        tap_result 1 "$tap_name"
+        tap_note "exit $status, wanted $tap_wanted${1:+ and $*}: $output"
+    fi
+}
+
+# Tests of $output: it is one line; it is one line that holds TEXT; it holds
+# TEXT.
+tap_is_line()
+{
+    [ "$(echo "$output" | wc -l)" -eq 1 ]
+}
+
+tap_is_line_with()
+{
+    tap_is_line && tap_holds "$1"
+}
+
+tap_holds()
+{
+    echo "$output" | grep -qF -- "$1"
 }
 
 tap_end()

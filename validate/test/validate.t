@@ -12,11 +12,8 @@ refuses()
     wanted=$1
     shift
     # shellcheck disable=SC2086 # one or two settings
-    output=$(env $settings "$validate" --launch local "$@" 2>&1)
-    status=$?
-    [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ]
-    tap_result $? "exit $wanted for ${settings:+$settings }$*"
-    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+    tap_run env $settings "$validate" --launch local "$@"
+    tap_ended "$wanted" "exit $wanted for ${settings:+$settings }$*" tap_is_line
 }
 
 refuses 2 --nonsense
@@ -45,17 +42,19 @@ tap_result $? "--case takes several patterns"
 [ "$("$validate" --list --full | sort | uniq -d | wc -l)" -eq 0 ]
 tap_result $? "names of cases are unique"
 
+# tells LINE: it is the line before the last.
+tells()
+{
+    [ "$(echo "$output" | tail -n 2 | head -n 1)" = "$1" ]
+}
+
 # ends CODE LINES ARGUMENT...: the exit code and the line before the last.
 ends()
 {
     wanted=$1 verdict=$2
     shift 2
-    output=$("$validate" --launch local "$@" 2>&1)
-    status=$?
-    [ $status -eq "$wanted" ] &&
-        [ "$(echo "$output" | tail -n 2 | head -n 1)" = "$verdict" ]
-    tap_result $? "exit $wanted, '$verdict' for $*"
-    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+    tap_run "$validate" --launch local "$@"
+    tap_ended "$wanted" "exit $wanted, '$verdict' for $*" tells "$verdict"
 }
 
 one=results.all_reduce.auto.i8.sum.17e.out.exact

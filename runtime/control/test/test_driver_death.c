@@ -573,12 +573,42 @@ static void a_ticket_must_be_whole(void **state)
 
 struct player {
     struct rank self;
+    int (*play)(struct rank *self); /* 1: it went as it should */
     pthread_t thread;
     int ok;
 };
 
+static void *play(void *arg)
+{
+    struct player *player = arg;
+
+    player->ok = player->play(&player->self);
+    rank_close(&player->self);
+    return NULL;
+}
+
+static void players_start(struct player *players, struct job *job,
+                          int (*their_play)(struct rank *self))
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        players[rank] = (struct player){.self = {.job = job, .rank = rank},
+                                        .play = their_play};
+        assert_int_equal(
+            pthread_create(&players[rank].thread, NULL, play, &players[rank]),
+            0);
+    }
+}
+
+static void players_join(struct player *players)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        pthread_join(players[rank].thread, NULL);
+        assert_true(players[rank].ok);
+    }
+}
+
 /* Steps 1: the last rank is cut off; 2: mended; 3: the end. */
-static int play(struct rank *self)
+static int come_back(struct rank *self)
 {
     int last = self->rank == RANKS - 1;
 
@@ -597,15 +627,6 @@ static int play(struct rank *self)
     return rank_follow(self, 3);
 }
 
-static void *player_main(void *arg)
-{
-    struct player *player = arg;
-
-    player->ok = play(&player->self);
-    rank_close(&player->self);
-    return NULL;
-}
-
 static void the_cut_off_find_out_and_come_back(void **state)
 {
     struct job *job = job_create();
@@ -613,12 +634,7 @@ static void the_cut_off_find_out_and_come_back(void **state)
     uint64_t epoch;
 
     (void)state;
-    for (int rank = 0; rank < RANKS; rank++) {
-        players[rank] = (struct player){.self = {.job = job, .rank = rank}};
-        assert_int_equal(pthread_create(&players[rank].thread, NULL,
-                                        player_main, &players[rank]),
-                         0);
-    }
+    players_start(players, job, come_back);
     epoch = await(job, 0xf, RANKS, 0);
     atomic_store(&job->step, 1);
     epoch = await(job, 0x7, RANKS - 1, epoch);
@@ -627,10 +643,7 @@ static void the_cut_off_find_out_and_come_back(void **state)
     atomic_store(&job->step, 2);
     await(job, 0xf, RANKS, epoch);
     atomic_store(&job->step, 3);
-    for (int rank = 0; rank < RANKS; rank++) {
-        pthread_join(players[rank].thread, NULL);
-        assert_true(players[rank].ok);
-    }
+    players_join(players);
     munmap(job, sizeof(*job));
 }
 
@@ -661,15 +674,6 @@ static int commit(struct rank *self)
     return !rc && rank_follow(self, 2);
 }
 
-static void *committer_main(void *arg)
-{
-    struct player *player = arg;
-
-    player->ok = commit(&player->self);
-    rank_close(&player->self);
-    return NULL;
-}
-
 /* None has begun the seq (see QUIESCED): all but the one that waits go. */
 static void the_floor_rises_and_a_stall_begins_a_change(void **state)
 {
@@ -678,20 +682,12 @@ static void the_floor_rises_and_a_stall_begins_a_change(void **state)
     uint64_t epoch;
 
     (void)state;
-    for (int rank = 0; rank < RANKS; rank++) {
-        players[rank] = (struct player){.self = {.job = job, .rank = rank}};
-        assert_int_equal(pthread_create(&players[rank].thread, NULL,
-                                        committer_main, &players[rank]),
-                         0);
-    }
+    players_start(players, job, commit);
     epoch = await(job, 0xf, RANKS, 0);
     atomic_store(&job->step, 1);
     await(job, 0x2, 1, epoch);
     atomic_store(&job->step, 2);
-    for (int rank = 0; rank < RANKS; rank++) {
-        pthread_join(players[rank].thread, NULL);
-        assert_true(players[rank].ok);
-    }
+    players_join(players);
     munmap(job, sizeof(*job));
 }
 

@@ -1,4 +1,5 @@
-/* Unit tests of runtime/core: parsing, settings, names, sets, log, clock. */
+/* Unit tests of runtime/core: parsing, settings, names, sets, log, clock, cond.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include "runtime/core/bitset.h"
 #include "runtime/core/clock.h"
+#include "runtime/core/cond.h"
 #include "runtime/core/env.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
@@ -251,6 +253,26 @@ static void sleeping_lasts_at_least_as_long(void **state)
     assert_true(rg_clock_ns() - begin >= 2000000);
 }
 
+/* The same clock on both sides: another one's bound has passed, or never does.
+ */
+static void a_wait_lasts_until_its_time(void **state)
+{
+    const uint64_t until = rg_clock_after_ms(2);
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+
+    (void)state;
+    assert_int_equal(rg_cond_init_locked(&cond, &lock), RG_OK);
+    pthread_mutex_lock(&lock);
+    while (rg_cond_wait(&cond, &lock, until) == RG_OK)
+        ;
+    assert_true(rg_clock_ns() >= until);
+    assert_int_equal(rg_cond_wait(&cond, &lock, until), RG_ETIMEDOUT);
+    pthread_mutex_unlock(&lock);
+    pthread_cond_destroy(&cond);
+    pthread_mutex_destroy(&lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +286,7 @@ int main(void)
         cmocka_unit_test(hash_matches_published_vectors),
         cmocka_unit_test(log_is_one_prefixed_line_a_call),
         cmocka_unit_test(sleeping_lasts_at_least_as_long),
+        cmocka_unit_test(a_wait_lasts_until_its_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,8 +42,7 @@ tap_result $? "exit 6 for a bug that is not found"
 for wrong in '--nonsense' '--seeds 0' '--seeds x' '--ranks 1' \
     '--plant nothing' 'more'; do
     # shellcheck disable=SC2086
-    "$sim" $wrong >/dev/null 2>"$tap_work/a"
-    [ $? -eq 2 ] && [ "$(wc -l <"$tap_work/a")" -eq 1 ]
-    tap_result $? "exit 2 and one line for $wrong"
+    tap_run "$sim" $wrong
+    tap_ended 2 "exit 2 and one line for $wrong" tap_is_line
 done
 tap_end
