@@ -37,6 +37,7 @@ static void led_free(struct rg_led *led)
     rg_bitset_fini(&led->exited);
     rg_bitset_fini(&led->left);
     rg_bitset_fini(&led->stalled);
+    rg_bitset_fini(&led->accused);
     free(led->slots);
     free(led->faults);
     free(led);
@@ -61,7 +62,8 @@ struct rg_led *rg_led_create(struct rg_coordinator *coordinator, uint32_t id,
         rg_bitset_init(&led->gone, capacity) ||
         rg_bitset_init(&led->exited, capacity) ||
         rg_bitset_init(&led->left, capacity) ||
-        rg_bitset_init(&led->stalled, capacity)) {
+        rg_bitset_init(&led->stalled, capacity) ||
+        rg_bitset_init(&led->accused, capacity)) {
         led_free(led);
         return NULL;
     }
@@ -253,6 +255,7 @@ static void on_tick(struct rg_coordinator *coordinator, struct rg_led *led,
         rg_led_beat(led, effects);
         ask_excluded(led, effects);
         rg_led_notify(coordinator, led, effects);
+        led->is_hearing = 0;
     }
     if (led->phase != RG_LED_FORMING)
         rg_led_repeat(led, effects);

@@ -580,6 +580,7 @@ static void enter_epoch(struct rg_led *led, struct rg_effects *effects)
     rg_led_forget_joins(led, 1);
     rg_led_reset_plan(led);
     rg_bitset_zero(&led->stalled);
+    rg_bitset_zero(&led->accused);
     rg_bitset_zero(&led->confirmed);
     led->stall_seq = 0;
     led->nfaults = 0;

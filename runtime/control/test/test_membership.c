@@ -51,6 +51,7 @@ struct process {
     int error;      /* status of the last ERROR */
     int prepares;   /* seen */
     int notices[RG_NOTICE_COUNT];
+    unsigned int failed; /* slots of the last notice of failures */
     int has_graphs;
 };
 
@@ -134,6 +135,12 @@ static void deliver(struct job *job, int rank, const struct rg_message *message)
         process->error = message->status;
     } else if (message->kind == RG_MSG_NOTICE) {
         process->notices[message->status]++;
+        for (int slot = 0; message->status == RG_NOTICE_FAILED && slot < 32;
+             slot++)
+            process->failed = (process->failed & ~(1u << slot)) |
+                              (unsigned int)(slot < job->ranks &&
+                                             rg_message_has_slot(message, slot))
+                                  << slot;
     }
 }
 
@@ -366,18 +373,24 @@ static void assert_members(const struct job *job, unsigned int mask,
     }
 }
 
-static void report_stall(struct job *job, int rank, uint64_t seq, int waits_for)
+static void report(struct job *job, int rank, int evidence, uint64_t seq,
+                   int accused)
 {
     struct rg_message *message = request(RG_MSG_REPORT);
     struct rg_bitset slots;
 
     rg_bitset_init(&slots, job->ranks);
-    rg_bitset_set(&slots, waits_for);
+    rg_bitset_set(&slots, accused);
     rg_message_set_slots(message, &slots);
     rg_bitset_fini(&slots);
-    message->status = RG_EVIDENCE_STALLED;
+    message->status = evidence;
     message->claimed = seq;
     ask(job, rank, message);
+}
+
+static void report_stall(struct job *job, int rank, uint64_t seq, int waits_for)
+{
+    report(job, rank, RG_EVIDENCE_STALLED, seq, waits_for);
 }
 
 /* All present members ask for the same change. */
@@ -766,6 +779,36 @@ static void failures_wait_for_a_change(void **state)
     }
 }
 
+/* Neither who waits nor who has said whom it does not reach. */
+static void a_notice_names_who_has_failed(void **state)
+{
+    struct job *job = create(5, RG_MODE_MANAGED);
+
+    (void)state;
+    report_stall(job, 4, 60, 3);
+    settle(job);
+    tick(job); /* the others may have something to say yet */
+    assert_int_equal(job->processes[0].notices[RG_NOTICE_FAILED], 0);
+    report_stall(job, 0, 60, 4);
+    report_stall(job, 3, 60, 2);
+    report_stall(job, 1, 60, 0);
+    settle(job);
+    tick(job);
+    tick(job);
+    for (int rank = 0; rank < 5; rank++) {
+        assert_int_equal(job->processes[rank].notices[RG_NOTICE_FAILED], 1);
+        assert_int_equal(job->processes[rank].failed, 1u << 2);
+    }
+    change(job, 0x1f, 1u << 2, 0);
+    assert_members(job, 0x1b, 2);
+    report(job, 1, RG_EVIDENCE_UNREACHABLE, 0, 4);
+    settle(job);
+    tick(job);
+    tick(job);
+    assert_int_equal(job->processes[0].failed, 1u << 4);
+    destroy(job);
+}
+
 static void members_leave_by_plan(void **state)
 {
     struct job *job = create(4, RG_MODE_SYNC);
@@ -960,6 +1003,7 @@ int main(void)
         cmocka_unit_test(the_coordinator_itself_may_be_the_culprit),
         cmocka_unit_test(a_wait_cycle_is_a_failure_of_links),
         cmocka_unit_test(failures_wait_for_a_change),
+        cmocka_unit_test(a_notice_names_who_has_failed),
         cmocka_unit_test(members_leave_by_plan),
         cmocka_unit_test(a_leaving_coordinator_hands_over),
         cmocka_unit_test(a_change_must_leave_somebody),
