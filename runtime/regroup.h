@@ -334,7 +334,9 @@ int rg_comm_outcome_range(struct rg_comm *comm, uint64_t first, uint64_t last,
                           struct rg_outcome *outcome_out);
 /*
  * Waits until seq is committed or aborted. RG_EISOLATED or RG_ECLOSED: out of
- * the group before that was known. RG_ETIMEDOUT: nothing for RG_BOOTSTRAP_MS.
+ * the group before that was known. RG_EFAILED: members have failed, or an
+ * invocation has, and RG_MODE leaves it to the caller to ask for the change
+ * that decides seq. RG_ETIMEDOUT: nothing for RG_BOOTSTRAP_MS.
  */
 int rg_comm_wait(struct rg_comm *comm, uint64_t seq,
                  struct rg_outcome *outcome_out);

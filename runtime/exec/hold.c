@@ -199,6 +199,12 @@ static void forget_orders(struct rg_comm *comm)
 
 /* ---- orders ------------------------------------------------------------- */
 
+void rg_hold_abort(struct rg_comm *comm)
+{
+    rg_legacy_path_abort(comm);
+    rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
+}
+
 int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
 {
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
@@ -206,13 +212,13 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
 
     if (comm->open == RG_BACKEND_UNSET)
         return RG_OK;
+    rg_hold_abort(comm);
     if (comm->open == RG_BACKEND_LEGACY) {
         status = rg_legacy_path_hold(comm, timeout_ms);
         if (status == RG_OK)
             comm->open = RG_BACKEND_UNSET;
         return status;
     }
-    rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
     if (!is_kept(comm)) {
         forget_orders(comm);
         helper_call(comm, comm->view->epoch);

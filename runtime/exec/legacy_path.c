@@ -396,6 +396,11 @@ error:
 
 /* ---- the worker --------------------------------------------------------- */
 
+void rg_legacy_path_abort(struct rg_comm *comm)
+{
+    rg_legacy_abort(comm->legacy->legacy, comm->view->epoch);
+}
+
 int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms)
 {
     struct rg_legacy_path *path = comm->legacy;
@@ -404,7 +409,6 @@ int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms)
                                   .tv_nsec = (long)(until % NS_PER_S)};
     int late = 0;
 
-    rg_legacy_abort(path->legacy, comm->view->epoch);
     pthread_mutex_lock(&path->lock);
     path->held = 1;
     while (path->running && !late)

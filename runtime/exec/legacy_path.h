@@ -39,7 +39,8 @@ void rg_legacy_path_card(const struct rg_legacy_path *path,
 int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
                           const struct rg_legacy_call *call);
 
-/* The recovery worker; as their kin in hold.h. */
+/* The recovery worker; as their kin in hold.h. hold comes behind abort. */
+void rg_legacy_path_abort(struct rg_comm *comm);
 int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms);
 int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended);
 /* Every later invocation ends at once. */

@@ -130,7 +130,7 @@ static int change_begin(struct rg_comm *comm, uint64_t *epoch_out,
     int status = RG_OK, stopped;
 
     pthread_mutex_lock(&comm->lock);
-    stopped = comm->recovery->stopped;
+    stopped = comm->recovery->stopped == comm->view->epoch;
     pthread_mutex_unlock(&comm->lock);
     /* Behind a failure the stream waits for this very change. */
     if (comm->last && !stopped)

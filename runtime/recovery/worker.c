@@ -236,7 +236,6 @@ static void opened(struct rg_recovery *recovery)
     recovery->joining = 0;
     pthread_mutex_lock(&comm->lock);
     recovery->epoch = epoch;
-    recovery->stopped = 0;
     pthread_cond_broadcast(&recovery->changed);
     pthread_mutex_unlock(&comm->lock);
     reach(recovery, RG_PHASE_OPEN, epoch);
@@ -325,13 +324,30 @@ static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
 static void set_stopped(struct rg_recovery *recovery)
 {
     pthread_mutex_lock(&recovery->comm->lock);
-    recovery->stopped = 1;
+    recovery->stopped = recovery->comm->view->epoch;
     pthread_mutex_unlock(&recovery->comm->lock);
+}
+
+/*
+ * Members that have failed stay until the caller lets them go (RG_MODE), so
+ * the epoch ends in no other way: what waits in it, or will, is aborted. Also
+ * when it is not open yet here.
+ */
+static void doom_epoch(struct rg_recovery *recovery, uint64_t epoch)
+{
+    struct rg_comm *comm = recovery->comm;
+
+    if (!comm->view || comm->view->epoch != epoch)
+        return;
+    set_stopped(recovery);
+    rg_hold_abort(comm);
 }
 
 static void on_notice(struct rg_recovery *recovery,
                       struct rg_group_event *event)
 {
+    if (event->status != 1)
+        doom_epoch(recovery, event->epoch);
     notify(recovery, event->status == 1 ? RG_NOTICE_WAITING : RG_NOTICE_FAILED,
            event->epoch, RG_OK, &event->slots);
     rg_bitset_fini(&event->slots);
