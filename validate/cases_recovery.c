@@ -502,7 +502,13 @@ static void run_plan(struct rg_suite *suite, const struct rg_case *test,
     scenario.steps = steps_of(plan);
     scenario.members = left_by(plan, suite->job->size);
     rg_fault_plan_print(plan, scenario.plan, sizeof(scenario.plan));
-    play_and_judge(suite, &scenario, &played, result);
+    /* Nobody would be there to say that anything went wrong. */
+    if (scenario.members == 0)
+        rg_case_fail(result, RG_EXIT_RECOVERY,
+                     "no survivor: the plan ends all %d ranks",
+                     suite->job->size);
+    else
+        play_and_judge(suite, &scenario, &played, result);
     rg_fault_plan_destroy(plan);
 }
 

@@ -41,4 +41,9 @@ output=$(RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 2 \
     --case '*.eager' 2>&1)
 [ $? -eq 6 ] && echo "$output" | grep -q 'not injected: at view 9'
 tap_result $? "a fault that was not injected fails the case"
+output=$(RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 2 \
+    validate/rg_validate --case '*.eager' --fault \
+    'at seq 3 phase start rank 0 kill; at seq 3 phase start rank 1 exit' 2>&1)
+[ $? -eq 6 ] && [ "$(echo "$output" | grep -c 'no survivor')" -eq 1 ]
+tap_result $? "a plan that nobody survives fails the case"
 tap_end
