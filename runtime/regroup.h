@@ -276,7 +276,8 @@ void rg_comm_clear_error(struct rg_comm *comm);
 /*
  * Host-side exchange over the control plane: `bytes` (at most 64 KiB, the same
  * everywhere) from each active member, in rank order; out holds nranks *
- * bytes. bytes 0 is a barrier. Bounded by the collective deadline.
+ * bytes. bytes 0 is a barrier. RG_EINVAL at all members: more than that at
+ * one, or not the same. RG_ETIMEDOUT: not all have come in RG_BOOTSTRAP_MS.
  */
 int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,
                    void *out);
