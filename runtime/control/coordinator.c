@@ -384,6 +384,9 @@ static void on_message(struct rg_coordinator *coordinator, int peer,
     } else if (message->kind == RG_MSG_FENCED) {
         rg_led_on_fenced(coordinator, led, peer, message->incarnation, effects);
     } else {
+        /* Also who waits to be let in may have thought better of it. */
+        if (message->kind == RG_MSG_LEAVE)
+            rg_led_drop_join(led, peer, message->incarnation);
         slot = sender_slot(led, peer, message);
         if (slot < 0) {
             coordinator->dropped++;

@@ -171,6 +171,23 @@ void rg_led_forget_joins(struct rg_led *led, int admitted_only)
     }
 }
 
+void rg_led_drop_join(struct rg_led *led, int rank, uint32_t last)
+{
+    struct rg_led_join **link = &led->joins;
+
+    while (*link) {
+        struct rg_led_join *join = *link;
+
+        if (join->rank != rank || join->message->incarnation > last) {
+            link = &join->next;
+            continue;
+        }
+        *link = join->next;
+        rg_message_unref(join->message);
+        free(join);
+    }
+}
+
 static int is_reserved(const struct rg_led *led, int slot)
 {
     const struct rg_led_join *join = led->joins;
@@ -338,24 +355,6 @@ static void end_before_first_view(struct rg_coordinator *coordinator,
     try_form(coordinator, led, effects);
 }
 
-static void drop_join(struct rg_led *led, int rank, uint32_t process)
-{
-    struct rg_led_join **link = &led->joins;
-
-    while (*link) {
-        struct rg_led_join *join = *link;
-
-        if (join->rank != rank ||
-            join->message->incarnation >> RG_INCARNATION_SHIFT > process) {
-            link = &join->next;
-            continue;
-        }
-        *link = join->next;
-        rg_message_unref(join->message);
-        free(join);
-    }
-}
-
 static void end_member(struct rg_coordinator *coordinator, struct rg_led *led,
                        int slot, struct rg_effects *effects)
 {
@@ -392,7 +391,7 @@ void rg_led_on_end(struct rg_coordinator *coordinator, struct rg_led *led,
         end_before_first_view(coordinator, led, rank, effects);
         return;
     }
-    drop_join(led, rank, process);
+    rg_led_drop_join(led, rank, ((process + 1) << RG_INCARNATION_SHIFT) - 1);
     if (slot < 0 || !covers(process, &led->view->members[slot]))
         return;
     /* A joiner that has this slot in the change to come. */

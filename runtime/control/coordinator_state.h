@@ -166,6 +166,8 @@ void rg_led_on_fenced(struct rg_coordinator *coordinator, struct rg_led *led,
 void rg_led_notify(const struct rg_coordinator *coordinator,
                    const struct rg_led *led, struct rg_effects *effects);
 void rg_led_forget_joins(struct rg_led *led, int admitted_only);
+/* The rank's incarnations up to this one do not wait any more. */
+void rg_led_drop_join(struct rg_led *led, int rank, uint32_t last);
 
 /* ---- coordinator_change.c ----------------------------------------------- */
 

@@ -599,6 +599,38 @@ static void the_isolated_come_back_into_their_slots(void **state)
     destroy(job);
 }
 
+/* Who gives up waiting is not waited for, whether or not it was to come in. */
+static void a_withdrawn_rejoin_lets_the_others_go_on(void **state)
+{
+    struct job *job = create(5, RG_MODE_SYNC);
+
+    (void)state;
+    job->processes[4].side = 1;
+    pass_time(job);
+    job->processes[4].side = 0;
+    ask(job, 4, request(RG_MSG_LEAVE));
+    join(job, 4, 1, RG_BACKEND_NEW);
+    settle(job);
+    ask(job, 4, request(RG_MSG_LEAVE));
+    settle(job);
+    change(job, 0xf, 0, 0);
+    assert_members(job, 0xf, 3);
+    join(job, 4, 1, RG_BACKEND_NEW);
+    settle(job);
+    job->hold_kind = RG_MSG_QUIESCED;
+    change(job, 0xf, 0, 0); /* it is a part of this one */
+    ask(job, 4, request(RG_MSG_LEAVE));
+    settle(job);
+    job->hold_kind = 0;
+    tick(job);
+    assert_members(job, 0xf, 4);
+    join(job, 4, 1, RG_BACKEND_NEW);
+    settle(job);
+    change(job, 0xf, 0, 0);
+    assert_members(job, 0x1f, 5);
+    destroy(job);
+}
+
 /* While one may still be at work out there, another cannot come in. */
 static void joiners_wait_for_stragglers(void **state)
 {
@@ -994,6 +1026,7 @@ int main(void)
         cmocka_unit_test(a_replaced_coordinator_steps_down),
         cmocka_unit_test(half_with_the_lowest_goes_on),
         cmocka_unit_test(the_isolated_come_back_into_their_slots),
+        cmocka_unit_test(a_withdrawn_rejoin_lets_the_others_go_on),
         cmocka_unit_test(joiners_wait_for_stragglers),
         cmocka_unit_test(survivors_cannot_rule_out_what_the_dead_decided),
         cmocka_unit_test(a_new_process_gets_the_old_slot),
