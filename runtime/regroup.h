@@ -305,7 +305,10 @@ enum rg_outcome_state {
 };
 const char *rg_outcome_name(enum rg_outcome_state state);
 
-enum { RG_SLOTS_MAX = 4096 };
+enum {
+    RG_SLOTS_MAX = 4096,
+    RG_OUTCOME_EPOCHS = 128 /* whose outcomes are kept */
+};
 
 struct rg_outcome {
     enum rg_outcome_state state;
@@ -322,7 +325,8 @@ struct rg_outcome {
 int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out);
 /*
  * RG_EINVAL: seq has not been launched here. RG_EUNAVAILABLE: it was decided
- * while this rank was not a member.
+ * while this rank was not a member, or belongs to an epoch that
+ * RG_OUTCOME_EPOCHS others have followed.
  */
 int rg_comm_outcome(struct rg_comm *comm, uint64_t seq,
                     struct rg_outcome *outcome_out);
@@ -376,13 +380,19 @@ enum rg_notice_kind {
     RG_NOTICE_CLOSED    /* out of the group, `status` says why */
 };
 
+enum { RG_NOTICES_MAX = 64 };
+
 struct rg_notice {
     enum rg_notice_kind kind;
     uint64_t epoch;
     int status;
     uint64_t slots[RG_SLOTS_MAX / 64]; /* a bitmap */
 };
-/* The next in a queue; RG_EPENDING after timeout_ms without one. */
+/*
+ * The next in a queue, which keeps the newest RG_NOTICES_MAX; each says what is
+ * so, and so makes up for older ones of its kind. RG_EPENDING after timeout_ms
+ * without one.
+ */
 int rg_comm_next_notice(struct rg_comm *comm, int timeout_ms,
                         struct rg_notice *notice_out);
 

@@ -254,19 +254,16 @@ int rg_comm_next_notice(struct rg_comm *comm, int timeout_ms,
     struct rg_recovery *recovery = comm->recovery;
     const uint64_t limit =
         limit_after(timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
-    struct rg_notice_item *item;
-    int status = RG_OK;
+    struct rg_notice notice;
+    int status = RG_OK, found;
 
     pthread_mutex_lock(&comm->lock);
-    while (!recovery->first && status == RG_OK)
+    while (!(found = rg_notices_pop(&recovery->notices, &notice)) &&
+           status == RG_OK)
         status = wait_changed(comm, limit);
-    item = recovery->first;
-    if (item)
-        recovery->first = item->next;
     pthread_mutex_unlock(&comm->lock);
-    if (!item)
+    if (!found)
         return RG_EPENDING;
-    *notice_out = item->notice;
-    free(item);
+    *notice_out = notice;
     return RG_OK;
 }

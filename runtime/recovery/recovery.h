@@ -19,11 +19,7 @@
 
 #include "runtime/exec/comm.h"
 #include "runtime/recovery/ledger.h"
-
-struct rg_notice_item {
-    struct rg_notice_item *next;
-    struct rg_notice notice;
-};
+#include "runtime/recovery/notices.h"
 
 struct rg_recovery {
     struct rg_comm *comm;
@@ -54,7 +50,7 @@ struct rg_recovery {
     uint64_t refusals; /* requests the group has refused */
     int refusal;       /* why the last one was */
     struct rg_ledger ledger;
-    struct rg_notice_item *first, *last; /* owned */
+    struct rg_notices notices;
 };
 
 /* Starts the worker and asks to join; `rejoin` as in rg_join. */

@@ -46,23 +46,12 @@ static void reach(const struct rg_recovery *recovery, enum rg_phase phase,
 static void notify(struct rg_recovery *recovery, enum rg_notice_kind kind,
                    uint64_t epoch, int status, const struct rg_bitset *slots)
 {
-    struct rg_notice_item *item = calloc(1, sizeof *item);
+    struct rg_notice notice = {.kind = kind, .epoch = epoch, .status = status};
 
-    if (!item) {
-        rg_log(RG_LOG_ERROR, rank_of(recovery), "no memory for a notice");
-        return;
-    }
-    item->notice.kind = kind;
-    item->notice.epoch = epoch;
-    item->notice.status = status;
     for (int slot = -1; slots && (slot = rg_bitset_next(slots, slot + 1)) >= 0;)
-        item->notice.slots[slot / 64] |= 1ull << (slot % 64);
+        notice.slots[slot / 64] |= 1ull << (slot % 64);
     pthread_mutex_lock(&recovery->comm->lock);
-    if (recovery->first)
-        recovery->last->next = item;
-    else
-        recovery->first = item;
-    recovery->last = item;
+    rg_notices_push(&recovery->notices, &notice);
     pthread_cond_broadcast(&recovery->changed);
     pthread_mutex_unlock(&recovery->comm->lock);
 }
@@ -594,12 +583,6 @@ static void *worker_main(void *arg)
 
 static void recovery_free(struct rg_recovery *recovery)
 {
-    while (recovery->first) {
-        struct rg_notice_item *item = recovery->first;
-
-        recovery->first = item->next;
-        free(item);
-    }
     rg_view_destroy(recovery->pending);
     rg_ledger_fini(&recovery->ledger);
     rg_bitset_fini(&recovery->slots);
