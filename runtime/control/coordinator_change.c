@@ -334,7 +334,22 @@ static int has_graphs(const struct rg_led_slot *known)
     return known->quiet && known->quiet->status;
 }
 
-/* A joiner that would take the new backend from live graphs stays out. */
+/*
+ * A joiner that would take the new backend from the group waits for a planned
+ * change: there nothing is in flight that was launched for that backend.
+ */
+static void delay_legacy_joiners(struct rg_led *led)
+{
+    if (!led->view || led->view->backend != RG_BACKEND_NEW ||
+        led->plan.is_ready)
+        return;
+    for (int slot = 0; slot < led->proposal->capacity; slot++)
+        if (led->proposal->members[slot].status == RG_MEMBER_JOINING &&
+            legacy_reason(&led->proposal->members[slot]))
+            demote(led, slot);
+}
+
+/* And if graphs are alive it stays out. */
 static void refuse_legacy_joiners(struct rg_led *led,
                                   struct rg_effects *effects)
 {
@@ -455,6 +470,7 @@ static int compose(const struct rg_coordinator *coordinator, struct rg_led *led,
 
     if (rg_view_has_stragglers(proposal))
         unseat_joiners(led);
+    delay_legacy_joiners(led);
     refuse_legacy_joiners(led, effects);
     for (int slot = 0; slot < proposal->capacity; slot++)
         if (proposal->members[slot].status == RG_MEMBER_JOINING)

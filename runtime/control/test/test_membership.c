@@ -731,6 +731,28 @@ static void a_legacy_joiner_turns_the_group_legacy(void **state)
     destroy(job);
 }
 
+/* A failure finds launches in flight that are for the group's backend. */
+static void a_failure_does_not_turn_the_group_legacy(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    die_and_exit(job, 3);
+    boot(job, 3);
+    join(job, 3, 1, RG_BACKEND_LEGACY);
+    settle(job);
+    for (int rank = 0; rank < 3; rank++)
+        job->processes[rank].claimed = 60;
+    report_stall(job, 0, 60, 1);
+    settle(job);
+    assert_members(job, 0x7, 3);
+    assert_true(view_of(job, 0)->backend == RG_BACKEND_NEW);
+    change(job, 0x7, 0, 0);
+    assert_members(job, 0xf, 4);
+    assert_true(view_of(job, 0)->backend == RG_BACKEND_LEGACY);
+    destroy(job);
+}
+
 /* ---- stalls ---------------------------------------------------------------
  */
 
@@ -1032,6 +1054,7 @@ int main(void)
         cmocka_unit_test(a_new_process_gets_the_old_slot),
         cmocka_unit_test(a_legacy_joiner_is_refused_while_graphs_live),
         cmocka_unit_test(a_legacy_joiner_turns_the_group_legacy),
+        cmocka_unit_test(a_failure_does_not_turn_the_group_legacy),
         cmocka_unit_test(who_never_began_the_seq_is_the_culprit),
         cmocka_unit_test(the_coordinator_itself_may_be_the_culprit),
         cmocka_unit_test(a_wait_cycle_is_a_failure_of_links),
