@@ -357,6 +357,7 @@ int rg_hold_open(struct rg_comm *comm, uint64_t ended)
         return status;
     comm->plan_index = !comm->plan_index;
     comm->open = RG_BACKEND_NEW;
+    rg_legacy_path_pass(comm, ended);
     return RG_OK;
 }
 
