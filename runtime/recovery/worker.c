@@ -263,7 +263,10 @@ static void unreachable(struct rg_recovery *recovery)
 static void find_and_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
-    int status = rg_comm_routes_find(comm, comm->view, &recovery->slots);
+    /* The legacy backend has connections of its own. */
+    int status = comm->view->backend == RG_BACKEND_LEGACY
+                     ? RG_OK
+                     : rg_comm_routes_find(comm, comm->view, &recovery->slots);
 
     if (status == RG_EPENDING) {
         if (rg_clock_ns() > recovery->finding_limit)
@@ -467,12 +470,21 @@ static void look_at_device(struct rg_recovery *recovery)
         recovery->failure = failure;
         set_stopped(recovery);
         report_failure(recovery);
-    } else if (rg_load_acquire(&mailbox->expired)) {
-        rg_log(RG_LOG_ERROR, rank_of(recovery),
-               "group %u: no new view for %llu ms (RG_PARK_MS)", comm->group,
-               (unsigned long long)settings_of(recovery)->park_ms);
-        give_up(recovery, RG_EISOLATED);
     }
+}
+
+/* On either backend, somebody has waited for longer than its bound. */
+static void look_at_patience(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+
+    if (rg_load_relaxed(&comm->closed) ||
+        !rg_load_acquire(&comm->mapped->mailbox.expired))
+        return;
+    rg_log(RG_LOG_ERROR, rank_of(recovery),
+           "group %u: no new view for %llu ms (RG_PARK_MS)", comm->group,
+           (unsigned long long)settings_of(recovery)->park_ms);
+    give_up(recovery, RG_EISOLATED);
 }
 
 static void look_for_failures(struct rg_recovery *recovery)
@@ -485,6 +497,7 @@ static void look_for_failures(struct rg_recovery *recovery)
         look_at_legacy(recovery);
     else
         look_at_device(recovery);
+    look_at_patience(recovery);
 }
 
 /* ---- the thread --------------------------------------------------------- */
