@@ -155,6 +155,15 @@ static int has_failure(const struct rg_led *led)
            rg_bitset_next(&led->gone, 0) >= 0;
 }
 
+static const char *cause_of(const struct rg_led *led)
+{
+    if (rg_bitset_next(&led->gone, 0) >= 0)
+        return "members are gone";
+    if (led->is_disturbed)
+        return "members are silent, or report failures";
+    return led->is_torn ? "members are held" : "it is planned";
+}
+
 void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
                     struct rg_effects *effects)
 {
@@ -179,6 +188,9 @@ void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
     } else {
         led->proposal->epoch = 1;
     }
+    rg_effects_log(effects, RG_LOG_INFO, "group %u: epoch %llu is prepared: %s",
+                   led->id, (unsigned long long)led->proposal->epoch,
+                   cause_of(led));
     led->is_starved = 0;
     led->adopts = 0;
     led->proposal->status = RG_VIEW_CHANGING;
