@@ -38,6 +38,7 @@ static void led_free(struct rg_led *led)
     rg_bitset_fini(&led->left);
     rg_bitset_fini(&led->stalled);
     rg_bitset_fini(&led->accused);
+    rg_bitset_fini(&led->tardy);
     free(led->slots);
     free(led->faults);
     free(led);
@@ -63,7 +64,8 @@ struct rg_led *rg_led_create(struct rg_coordinator *coordinator, uint32_t id,
         rg_bitset_init(&led->exited, capacity) ||
         rg_bitset_init(&led->left, capacity) ||
         rg_bitset_init(&led->stalled, capacity) ||
-        rg_bitset_init(&led->accused, capacity)) {
+        rg_bitset_init(&led->accused, capacity) ||
+        rg_bitset_init(&led->tardy, capacity)) {
         led_free(led);
         return NULL;
     }
@@ -332,6 +334,7 @@ static void from_member(struct rg_coordinator *coordinator, struct rg_led *led,
                         struct rg_effects *effects)
 {
     led->slots[slot].silent = 0;
+    rg_bitset_clear(&led->tardy, slot);
     switch (message->kind) {
     case RG_MSG_LEAVE:
         rg_led_on_leave(coordinator, led, slot, message, effects);

@@ -149,6 +149,28 @@ static void draft(struct rg_led *led, struct rg_effects *effects)
     seat_joiners(led);
 }
 
+static void blame(struct rg_led *led, int slot, const char *why,
+                  struct rg_effects *effects)
+{
+    rg_effects_log(effects, RG_LOG_WARN, "group %u: rank %d leaves: %s",
+                   led->id, led->proposal->members[slot].world_rank, why);
+}
+
+/*
+ * They have not answered a successor for a whole window. There is one for a
+ * reconciliation, so the flush that follows does not wait for them again.
+ */
+static void drop_tardy(struct rg_led *led, struct rg_effects *effects)
+{
+    for (int slot = rg_bitset_next(&led->tardy, 0); slot >= 0;
+         slot = rg_bitset_next(&led->tardy, slot + 1))
+        if (rg_bitset_test(&led->audience, slot) && !is_joiner(led, slot)) {
+            blame(led, slot, "no answer (RG_WINDOW_MS)", effects);
+            demote(led, slot);
+        }
+    rg_bitset_zero(&led->tardy);
+}
+
 static int has_failure(const struct rg_led *led)
 {
     return led->is_disturbed || led->is_torn ||
@@ -198,6 +220,7 @@ void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
     gather_audience(led);
     rg_bitset_copy(&led->waiting, &led->audience);
     rg_bitset_zero(&led->answered);
+    drop_tardy(led, effects);
     rg_led_cast(led, &led->audience, prepare_message(led), effects);
 }
 
@@ -222,13 +245,6 @@ void rg_led_review(struct rg_coordinator *coordinator, struct rg_led *led,
 }
 
 /* ---- what the answers mean ---------------------------------------------- */
-
-static void blame(struct rg_led *led, int slot, const char *why,
-                  struct rg_effects *effects)
-{
-    rg_effects_log(effects, RG_LOG_WARN, "group %u: rank %d leaves: %s",
-                   led->id, led->proposal->members[slot].world_rank, why);
-}
 
 /* Those who have not answered, and those others wait for in vain. */
 static int name_culprits(const struct rg_coordinator *coordinator,
@@ -620,7 +636,6 @@ static void activate(struct rg_coordinator *coordinator, struct rg_led *led,
                      struct rg_effects *effects)
 {
     struct rg_message *message = rg_led_message(led, RG_MSG_ACTIVATE);
-    int late = rg_bitset_next(&led->waiting, 0) >= 0;
 
     if (message)
         message->epoch = led->proposal->epoch;
@@ -633,7 +648,8 @@ static void activate(struct rg_coordinator *coordinator, struct rg_led *led,
     }
     led->phase = RG_LED_STEADY;
     led->in_force = led->attempt;
-    led->is_disturbed |= late;
+    rg_bitset_copy(&led->tardy, &led->waiting);
+    led->is_disturbed |= rg_bitset_next(&led->tardy, 0) >= 0;
     rg_led_set_window(led, 0, effects);
     rg_led_beat(led, effects);
     rg_led_review(coordinator, led, effects);

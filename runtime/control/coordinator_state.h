@@ -70,6 +70,7 @@ struct rg_led {
     struct rg_bitset audience;  /* who takes part in this phase */
     struct rg_bitset answered;  /* and has answered */
     struct rg_bitset confirmed; /* known to be in the view in force */
+    struct rg_bitset tardy;     /* have not answered a successor in time */
     /* Of the members of the view in force: */
     struct rg_bitset gone;   /* dead */
     struct rg_bitset exited; /* dead, and can write nowhere */

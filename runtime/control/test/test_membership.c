@@ -522,6 +522,44 @@ static void the_lowest_takes_over(void **state)
 }
 
 /* A view that some had accepted is made good before anything changes. */
+/* Whoever does not answer it is gone when that window is over. */
+static void a_silent_coordinator_costs_one_window(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    job->processes[0].side = 1;
+    for (int beat = 0; beat <= MISS_MS / HEARTBEAT_MS; beat++)
+        tick(job);
+    assert_members(job, 0xf, 1);
+    for (int rank = 1; rank < 4; rank++)
+        fire(job, rank, 1, RG_TIMER_WINDOW);
+    settle(job);
+    for (int rank = 1; rank < 4; rank++) {
+        assert_true(job->processes[rank].epoch == 2);
+        assert_int_equal(view_of(job, rank)->nactive, 3);
+        assert_int_equal(view_of(job, rank)->coordinator, 1);
+    }
+    destroy(job);
+}
+
+/* But who answers in time stays, and nothing is aborted. */
+static void a_coordinator_that_answers_its_successor_stays(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    job->processes[0].side = 1;
+    for (int beat = 0; beat <= MISS_MS / HEARTBEAT_MS; beat++)
+        tick(job);
+    job->processes[0].side = 0;
+    tick(job);
+    assert_members(job, 0xf, 1);
+    assert_int_equal(
+        rg_coordinator_is_steady(job->processes[1].coordinator, GROUP), 1);
+    destroy(job);
+}
+
 static void a_successor_adopts_what_was_proposed(void **state)
 {
     struct job *job = create(4, RG_MODE_SYNC);
@@ -1044,6 +1082,8 @@ int main(void)
         cmocka_unit_test(a_silent_member_is_probed_and_leaves),
         cmocka_unit_test(a_silent_member_that_answers_stays),
         cmocka_unit_test(the_lowest_takes_over),
+        cmocka_unit_test(a_silent_coordinator_costs_one_window),
+        cmocka_unit_test(a_coordinator_that_answers_its_successor_stays),
         cmocka_unit_test(a_successor_adopts_what_was_proposed),
         cmocka_unit_test(a_replaced_coordinator_steps_down),
         cmocka_unit_test(half_with_the_lowest_goes_on),
