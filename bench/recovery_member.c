@@ -281,8 +281,12 @@ static int heard_of_waiting(struct recovery_member *self)
     struct rg_notice notice;
     int heard = 0;
 
-    while (rg_comm_next_notice(self->comm, 0, &notice) == RG_OK)
-        heard |= notice.kind == RG_NOTICE_WAITING;
+    while (rg_comm_next_notice(self->comm, 0, &notice) == RG_OK) {
+        if (notice.kind == RG_NOTICE_WAITING)
+            heard = 1;
+        else if (notice.kind == RG_NOTICE_VIEW)
+            heard = 0; /* whoever waited has come in, or is told of again */
+    }
     return heard;
 }
 
