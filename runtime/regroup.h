@@ -131,9 +131,9 @@ int rg_context_ticket(struct rg_context *context, unsigned char **ticket_out,
 /*
  * For fault plans. drop: as long as `on`, this rank sends nothing to that
  * rank over the control plane. abandon: this rank's control plane ends
- * without a word, as if its process had died; destroy is all that is left, for
- * ranks that are threads once the others are in a view without it: they use
- * its memory.
+ * without a word, as if its process had died; destroy is all that is left. For
+ * ranks that are threads, on CUDA only once the others are in a view without
+ * it: they use its memory. (Emulated, that goes with its last user.)
  */
 int rg_context_drop_link(struct rg_context *context, int world_rank, int on);
 void rg_context_abandon(struct rg_context *context);
