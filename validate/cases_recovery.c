@@ -139,6 +139,10 @@ static const struct recovery {
         .settings = "RG_MODE=1;RG_ON_FAILURE=exit;" FAST, .mode = 1),
     ROW("mode_2", 3, "at seq 5 phase start rank %V kill",
         .settings = "RG_MODE=2;RG_ON_FAILURE=exit;" FAST, .mode = 2),
+    ROW("mode_1.stop", 3, "at seq 5 phase start rank %V stop 3s",
+        .settings = "RG_MODE=1;" FAST, .mode = 1, .flags = ON_LEGACY),
+    ROW("mode_2.stop", 3, "at seq 5 phase start rank %V stop 3s",
+        .settings = "RG_MODE=2;" FAST, .mode = 2),
     /* The notice ends what waits: the deadline is behind the case's own. */
     ROW("mode_1.notice", 3, "at seq 5 phase start rank %V kill",
         .settings = "RG_MODE=1;" PATIENT, .mode = 1, .flags = ON_LEGACY),

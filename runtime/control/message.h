@@ -74,7 +74,9 @@ enum rg_evidence {
     RG_EVIDENCE_GONE,        /* the process has ended, its memory may live */
     RG_EVIDENCE_EXITED,      /* it is gone and can write nowhere any more */
     RG_EVIDENCE_UNREACHABLE, /* a route from the reporter to these slots */
-    RG_EVIDENCE_STALLED      /* a wait for these slots in `claimed` */
+    /* A wait in `claimed` for these slots; for none: aborted before its time.
+     */
+    RG_EVIDENCE_STALLED
 };
 
 /* The status of a coordinator's BEAT. */

@@ -395,6 +395,19 @@ static void report_stall(struct rg_recovery *recovery, uint64_t seq)
                            &recovery->slots);
 }
 
+/*
+ * Aborted by a notice (RG_MODE): who waited, for whomever, is not to blame when
+ * the change comes to ask who never began what others wait in.
+ */
+static void report_waiting(struct rg_recovery *recovery, uint64_t seq)
+{
+    if (!settings_of(recovery)->mode)
+        return;
+    rg_bitset_zero(&recovery->slots);
+    rg_driver_report_stall(driver_of(recovery), recovery->comm->group, seq,
+                           &recovery->slots);
+}
+
 static void own_failure(struct rg_recovery *recovery, uint64_t seq, int status)
 {
     rg_log(RG_LOG_ERROR, rank_of(recovery),
@@ -435,7 +448,9 @@ static void report_failure(struct rg_recovery *recovery)
 
     if (reasons & 1ull << -RG_ETIMEDOUT && mailbox_slots(recovery))
         report_stall(recovery, seq);
-    else if (!(reasons & 1ull << -RG_EABORTED))
+    else if (reasons & 1ull << -RG_EABORTED)
+        report_waiting(recovery, seq);
+    else
         own_failure(recovery, seq, RG_EFAILED);
 }
 
@@ -455,7 +470,9 @@ static void look_at_legacy(struct rg_recovery *recovery)
     else if (failure.status == RG_EFAILED && rg_bitset_count(&recovery->slots))
         rg_driver_report_unreachable(driver_of(recovery), comm->group,
                                      &recovery->slots);
-    else if (failure.status != RG_EABORTED && failure.status != RG_EUNAVAILABLE)
+    else if (failure.status == RG_EABORTED)
+        report_waiting(recovery, failure.seq);
+    else if (failure.status != RG_EUNAVAILABLE)
         own_failure(recovery, failure.seq, failure.status);
 }
 

@@ -380,7 +380,8 @@ static void report(struct job *job, int rank, int evidence, uint64_t seq,
     struct rg_bitset slots;
 
     rg_bitset_init(&slots, job->ranks);
-    rg_bitset_set(&slots, accused);
+    if (accused >= 0)
+        rg_bitset_set(&slots, accused);
     rg_message_set_slots(message, &slots);
     rg_bitset_fini(&slots);
     message->status = evidence;
@@ -901,6 +902,22 @@ static void a_notice_names_who_has_failed(void **state)
     destroy(job);
 }
 
+/* A report that names nobody says that its sender waits itself. */
+static void who_was_aborted_waiting_is_not_to_blame(void **state)
+{
+    struct job *job = create(4, RG_MODE_DEACTIVATE);
+
+    (void)state;
+    job->processes[0].claimed = job->processes[1].claimed = 60;
+    job->processes[2].claimed = job->processes[3].claimed = 59;
+    report_stall(job, 0, 60, 2);
+    report(job, 2, RG_EVIDENCE_STALLED, 59, -1);
+    settle(job);
+    change(job, 0xf, 0, 0);
+    assert_members(job, 0x7, 2); /* rank 3 never began seq 60, nor waits */
+    destroy(job);
+}
+
 static void members_leave_by_plan(void **state)
 {
     struct job *job = create(4, RG_MODE_SYNC);
@@ -1100,6 +1117,7 @@ int main(void)
         cmocka_unit_test(a_wait_cycle_is_a_failure_of_links),
         cmocka_unit_test(failures_wait_for_a_change),
         cmocka_unit_test(a_notice_names_who_has_failed),
+        cmocka_unit_test(who_was_aborted_waiting_is_not_to_blame),
         cmocka_unit_test(members_leave_by_plan),
         cmocka_unit_test(a_leaving_coordinator_hands_over),
         cmocka_unit_test(a_change_must_leave_somebody),
