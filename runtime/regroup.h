@@ -220,7 +220,8 @@ int rg_kernel_launch(struct rg_stream *stream, const struct rg_kernel *kernel,
 
 /*
  * Collective over the ranks of the context's job: all call it in the same
- * order. Returns once the first view is active and the routes are proved.
+ * order. Returns once the first view is active and its routes, if the backend
+ * needs any, are proved.
  * RG_ECLOSED: the rank that would have formed the group died; call again.
  */
 int rg_comm_create(struct rg_context *context, struct rg_comm **comm_out);
