@@ -140,11 +140,15 @@ int recovery_member_hello(const struct recovery_member *member,
  * member's end, unless it is RG_EISOLATED or RG_ECLOSED and it rejoins.
  */
 
-/* Takes over the turn of those who know it. */
+/*
+ * Takes over the turn of those who know it. From now on the change that the
+ * turn's fault leads to is noticed: no fault comes before all have met.
+ */
 int recovery_member_meet(struct recovery_member *member,
                          struct recovery_turn *turn);
 /*
- * Loops over all-reduces until one is committed in a later epoch than now's.
+ * Loops over all-reduces until one is committed in a later epoch than the one
+ * in which all have met.
  * RG_EPENDING: `until_ns` (UINT64_MAX: never) came first.
  */
 int recovery_member_run(struct recovery_member *member, uint64_t until_ns,

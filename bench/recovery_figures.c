@@ -71,6 +71,8 @@ static void judge_stamp(const struct injection *what, int rank,
                  (unsigned long long)stamp->committed_seq,
                  (unsigned long long)first->epoch,
                  (unsigned long long)first->committed_seq);
+    else if (!stamp->phase_ns[RG_PHASE_PREPARE])
+        disagree(figures, "rank %d: it has not noticed the change", rank);
     else if (stamp->phase_ns[RG_PHASE_PREPARE] < what->hit->time_ns)
         disagree(figures, "rank %d: the group changed before the fault", rank);
 }

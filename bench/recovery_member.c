@@ -27,6 +27,8 @@ struct recovery_member {
     int captures;
     uint64_t wrong;
 
+    struct rg_view_info before; /* the view that the next fault ends */
+
     pthread_mutex_t lock; /* for all below: the probe has its own thread */
     pthread_cond_t reached;
     uint64_t epoch; /* phases of later ones are noticed */
@@ -182,7 +184,6 @@ int recovery_member_check(struct recovery_member *self)
 /* ---- the loop ----------------------------------------------------------- */
 
 static int make_stamp(struct recovery_member *self,
-                      const struct rg_view_info *before,
                       const struct invocation *first,
                       struct recovery_stamp *stamp_out)
 {
@@ -199,7 +200,7 @@ static int make_stamp(struct recovery_member *self,
 
     if (status != RG_OK)
         return status;
-    stamp.succeeded = view.term != before->term;
+    stamp.succeeded = view.term != self->before.term;
     take_phases(self, stamp.phase_ns);
     *stamp_out = stamp;
     return RG_OK;
@@ -210,13 +211,9 @@ int recovery_member_run(struct recovery_member *self, uint64_t until_ns,
 {
     const uint64_t limit_ns =
         wait_limit() + (uint64_t)self->plan->pause_ms * NS_PER_MS;
-    struct rg_view_info before;
     struct invocation what;
-    int status = rg_comm_view(self->comm, &before);
+    int status;
 
-    if (status != RG_OK)
-        return status;
-    notice_from(self, before.epoch);
     do {
         const uint64_t now = rg_now_ns();
 
@@ -228,20 +225,25 @@ int recovery_member_run(struct recovery_member *self, uint64_t until_ns,
         if (status != RG_OK)
             return status;
     } while (what.outcome.state != RG_OUTCOME_COMMITTED ||
-             what.outcome.epoch == before.epoch);
-    return make_stamp(self, &before, &what, stamp_out);
+             what.outcome.epoch == self->before.epoch);
+    return make_stamp(self, &what, stamp_out);
 }
 
+/*
+ * Before all have met: one that is late behind it may find that the fault has
+ * come already.
+ */
 int recovery_member_meet(struct recovery_member *self,
                          struct recovery_turn *turn)
 {
     struct recovery_turn all[RECOVERY_RANKS_MAX];
-    struct rg_view_info view;
-    int status = rg_comm_view(self->comm, &view);
+    int status = rg_comm_view(self->comm, &self->before);
 
-    if (status == RG_OK)
+    if (status == RG_OK) {
+        notice_from(self, self->before.epoch);
         status = rg_comm_gather(self->comm, turn, sizeof *turn, all);
-    for (int r = 0; status == RG_OK && r < view.nranks; r++)
+    }
+    for (int r = 0; status == RG_OK && r < self->before.nranks; r++)
         if (all[r].injection > turn->injection)
             *turn = all[r];
     return status;
@@ -260,8 +262,12 @@ static int heard_of_waiting(struct recovery_member *self)
     struct rg_notice notice;
     int heard = 0;
 
-    while (rg_comm_next_notice(self->comm, 0, &notice) == RG_OK)
-        heard |= notice.kind == RG_NOTICE_WAITING;
+    while (rg_comm_next_notice(self->comm, 0, &notice) == RG_OK) {
+        if (notice.kind == RG_NOTICE_WAITING)
+            heard = 1;
+        else if (notice.kind == RG_NOTICE_VIEW)
+            heard = 0; /* whoever waited has come in, or is told of again */
+    }
     return heard;
 }
 

@@ -483,6 +483,19 @@ static int make_figures(struct run *run)
     return recovery_summary_of(run->figures, n, &run->summary);
 }
 
+/* Workers would find it out too, each for itself. */
+static int check_device(const struct rg_job *job,
+                        const struct recovery_plan *plan)
+{
+    const int devices = rg_device_count((enum rg_device_kind)plan->device);
+    const int status = devices < 0 ? devices : devices ? RG_OK : RG_ENODEV;
+
+    if (status != RG_OK && job->local_rank == 0)
+        fprintf(stderr, "recovery_perf: device %s: %s\n", device_name(plan),
+                rg_status_string(status));
+    return status;
+}
+
 /* RG_OK, or a usage error of the job that one rank tells. */
 static int check_job(const struct rg_job *job, const struct recovery_plan *plan)
 {
@@ -528,7 +541,10 @@ static int rank_main(const struct rg_job *job, void *arg)
     if (status == RG_OK)
         status = rg_report_create(program.name, shared->options.json, job->rank,
                                   &run.report);
-    code = rg_job_agree(job, status == RG_OK ? 0 : RG_EXIT_USAGE);
+    code = status == RG_OK ? 0 : RG_EXIT_USAGE;
+    if (status == RG_OK && check_device(job, run.plan) != RG_OK)
+        code = RG_EXIT_ENVIRONMENT;
+    code = rg_job_agree(job, code);
     if (code == 0)
         code = play(&run);
     free(run.figures);

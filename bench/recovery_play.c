@@ -323,12 +323,12 @@ static int take_soft_turn(struct recovery_member *member,
                           const struct recovery_plan *plan, int injection,
                           struct share *share)
 {
-    const struct recovery_turn turn = {injection, 0};
+    struct recovery_turn turn = {injection, 0};
     const int victim = recovery_victim(plan, &turn, job->size);
     int status = recovery_member_hello(member, &share->hello);
 
     if (status == RG_OK)
-        status = recovery_member_join(member);
+        status = recovery_member_meet(member, &turn);
     share->hit.victim = victim;
     if (status == RG_OK && victim == job->rank)
         return fall_silent(member, recovery_delay_ns(plan, injection), share);

@@ -131,9 +131,9 @@ int rg_context_ticket(struct rg_context *context, unsigned char **ticket_out,
 /*
  * For fault plans. drop: as long as `on`, this rank sends nothing to that
  * rank over the control plane. abandon: this rank's control plane ends
- * without a word, as if its process had died; destroy is all that is left, for
- * ranks that are threads once the others are in a view without it: they use
- * its memory.
+ * without a word, as if its process had died; destroy is all that is left. For
+ * ranks that are threads, on CUDA only once the others are in a view without
+ * it: they use its memory. (Emulated, that goes with its last user.)
  */
 int rg_context_drop_link(struct rg_context *context, int world_rank, int on);
 void rg_context_abandon(struct rg_context *context);
@@ -220,7 +220,8 @@ int rg_kernel_launch(struct rg_stream *stream, const struct rg_kernel *kernel,
 
 /*
  * Collective over the ranks of the context's job: all call it in the same
- * order. Returns once the first view is active and the routes are proved.
+ * order. Returns once the first view is active and its routes, if the backend
+ * needs any, are proved.
  * RG_ECLOSED: the rank that would have formed the group died; call again.
  */
 int rg_comm_create(struct rg_context *context, struct rg_comm **comm_out);
@@ -276,7 +277,8 @@ void rg_comm_clear_error(struct rg_comm *comm);
 /*
  * Host-side exchange over the control plane: `bytes` (at most 64 KiB, the same
  * everywhere) from each active member, in rank order; out holds nranks *
- * bytes. bytes 0 is a barrier. Bounded by the collective deadline.
+ * bytes. bytes 0 is a barrier. RG_EINVAL at all members: more than that at
+ * one, or not the same. RG_ETIMEDOUT: not all have come in RG_BOOTSTRAP_MS.
  */
 int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,
                    void *out);
@@ -304,7 +306,10 @@ enum rg_outcome_state {
 };
 const char *rg_outcome_name(enum rg_outcome_state state);
 
-enum { RG_SLOTS_MAX = 4096 };
+enum {
+    RG_SLOTS_MAX = 4096,
+    RG_OUTCOME_EPOCHS = 128 /* whose outcomes are kept */
+};
 
 struct rg_outcome {
     enum rg_outcome_state state;
@@ -321,7 +326,8 @@ struct rg_outcome {
 int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out);
 /*
  * RG_EINVAL: seq has not been launched here. RG_EUNAVAILABLE: it was decided
- * while this rank was not a member.
+ * while this rank was not a member, or belongs to an epoch that
+ * RG_OUTCOME_EPOCHS others have followed.
  */
 int rg_comm_outcome(struct rg_comm *comm, uint64_t seq,
                     struct rg_outcome *outcome_out);
@@ -334,7 +340,9 @@ int rg_comm_outcome_range(struct rg_comm *comm, uint64_t first, uint64_t last,
                           struct rg_outcome *outcome_out);
 /*
  * Waits until seq is committed or aborted. RG_EISOLATED or RG_ECLOSED: out of
- * the group before that was known. RG_ETIMEDOUT: nothing for RG_BOOTSTRAP_MS.
+ * the group before that was known. RG_EFAILED: members have failed, or an
+ * invocation has, and RG_MODE leaves it to the caller to ask for the change
+ * that decides seq. RG_ETIMEDOUT: nothing for RG_BOOTSTRAP_MS.
  */
 int rg_comm_wait(struct rg_comm *comm, uint64_t seq,
                  struct rg_outcome *outcome_out);
@@ -373,13 +381,19 @@ enum rg_notice_kind {
     RG_NOTICE_CLOSED    /* out of the group, `status` says why */
 };
 
+enum { RG_NOTICES_MAX = 64 };
+
 struct rg_notice {
     enum rg_notice_kind kind;
     uint64_t epoch;
     int status;
     uint64_t slots[RG_SLOTS_MAX / 64]; /* a bitmap */
 };
-/* The next in a queue; RG_EPENDING after timeout_ms without one. */
+/*
+ * The next in a queue, which keeps the newest RG_NOTICES_MAX; each says what is
+ * so, and so makes up for older ones of its kind. RG_EPENDING after timeout_ms
+ * without one.
+ */
 int rg_comm_next_notice(struct rg_comm *comm, int timeout_ms,
                         struct rg_notice *notice_out);
 

@@ -24,6 +24,9 @@ enum {
     "RG_HEARTBEAT_MS=50;RG_HEARTBEAT_MISS_MS=600;RG_WINDOW_MS=300;"            \
     "RG_DEADLINE_MS=1000;RG_ISOLATE_MS=500"
 
+/* Nothing that waits for a peer ends by itself while a case lasts. */
+#define PATIENT "RG_DEADLINE_MS=600000"
+
 /* Who is hit; rank 0 is the coordinator. */
 enum who { LEAF = 0, COORDINATOR, WHO_COUNT };
 static const char *const who_names[] = {"leaf", "coordinator"};
@@ -136,6 +139,16 @@ static const struct recovery {
         .settings = "RG_MODE=1;RG_ON_FAILURE=exit;" FAST, .mode = 1),
     ROW("mode_2", 3, "at seq 5 phase start rank %V kill",
         .settings = "RG_MODE=2;RG_ON_FAILURE=exit;" FAST, .mode = 2),
+    ROW("mode_1.stop", 3, "at seq 5 phase start rank %V stop 3s",
+        .settings = "RG_MODE=1;" FAST, .mode = 1, .flags = ON_LEGACY),
+    ROW("mode_2.stop", 3, "at seq 5 phase start rank %V stop 3s",
+        .settings = "RG_MODE=2;" FAST, .mode = 2),
+    /* The notice ends what waits: the deadline is behind the case's own. */
+    ROW("mode_1.notice", 3, "at seq 5 phase start rank %V kill",
+        .settings = "RG_MODE=1;" PATIENT, .mode = 1, .flags = ON_LEGACY),
+    ROW("mode_2.notice", 3, "at seq 5 phase mid rank %V kill",
+        .settings = "RG_MODE=2;" PATIENT, .mode = 2, .count = LARGE,
+        .flags = ON_LEGACY),
     ROW("partition.first", 3, "", .settings = FAST, .cut = CUT_FIRST,
         .flags = HITS_ONE | STAYS_OUT),
     ROW("partition.last", 3, "", .settings = FAST, .cut = CUT_LAST,
@@ -493,7 +506,13 @@ static void run_plan(struct rg_suite *suite, const struct rg_case *test,
     scenario.steps = steps_of(plan);
     scenario.members = left_by(plan, suite->job->size);
     rg_fault_plan_print(plan, scenario.plan, sizeof(scenario.plan));
-    play_and_judge(suite, &scenario, &played, result);
+    /* Nobody would be there to say that anything went wrong. */
+    if (scenario.members == 0)
+        rg_case_fail(result, RG_EXIT_RECOVERY,
+                     "no survivor: the plan ends all %d ranks",
+                     suite->job->size);
+    else
+        play_and_judge(suite, &scenario, &played, result);
     rg_fault_plan_destroy(plan);
 }
 

@@ -33,6 +33,8 @@ static const struct selection {
     enum rg_wish its; /* who wishes for that */
     enum who victim;
     int warnings; /* in the whole group */
+    int queue;    /* launches that wait when the victim dies */
+    int no_route; /* devices do not reach each other */
 } selections[] = {
     ROW("new", 1, COLLECTIVES, NEW),
     ROW("legacy", 1, COLLECTIVES, LEGACY),
@@ -53,6 +55,15 @@ static const struct selection {
     /* Whom the group fell back for is gone. */
     ROW("death.of_legacy", 2, COLLECTIVES, NEW, .who = LAST,
         .its = RG_WISH_LEGACY, .victim = LAST, .warnings = 1),
+    /* What is queued for one backend when the group turns to the other. */
+    ROW("death.of_legacy.queue", 3, COLLECTIVES, NEW, .who = LAST,
+        .its = RG_WISH_LEGACY, .victim = LAST, .warnings = 1, .queue = 8),
+    ROW("death.legacy.queue", 3, COLLECTIVES, LEGACY, .victim = LAST,
+        .queue = 8),
+    ROW("no_route", 2, COLLECTIVES, LEGACY, .victim = LAST, .no_route = 1),
+    ROW("no_route.new", 2, COLLECTIVES, NEW, .warnings = 1, .no_route = 1),
+    ROW("no_route.of_legacy", 3, COLLECTIVES, NEW, .who = FIRST,
+        .its = RG_WISH_LEGACY, .victim = FIRST, .warnings = 1, .no_route = 1),
     ROW("contradiction", 1, REFUSED, BOTH),
     ROW("contradiction_at_last", 2, REFUSED, NEW, .who = LAST,
         .its = RG_WISH_BOTH),
@@ -149,6 +160,8 @@ static void fill_scenario(const struct rg_suite *suite,
         .teams = options->teams,
         .script = (int32_t)selection->script,
         .victim = rank_of(selection->victim, size),
+        .queue = selection->queue,
+        .no_route = selection->no_route,
         .seed = options->seed,
     };
     for (int rank = 0; rank < size; rank++)

@@ -52,7 +52,8 @@ struct rg_recovery_member {
     uint64_t epoch;
     uint64_t participants;
     int steps_in_epoch;
-    int settled; /* steps in which nothing was left to happen */
+    int settled;     /* steps in which nothing was left to happen */
+    uint64_t failed; /* slots that a notice has named, in this epoch */
 };
 
 /* ---- faults ------------------------------------------------------------- */

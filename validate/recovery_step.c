@@ -169,7 +169,7 @@ static int check_range(struct rg_recovery_member *self,
     return status;
 }
 
-static int take_outcomes(struct rg_recovery_member *self, uint64_t first)
+static int try_outcomes(struct rg_recovery_member *self, uint64_t first)
 {
     const int n = self->scenario->batch;
     struct rg_recovery_line *lines = &self->lines[self->report->lines];
@@ -185,6 +185,17 @@ static int take_outcomes(struct rg_recovery_member *self, uint64_t first)
     if (status != RG_OK || self->aborted)
         return status;
     return check(self, lines[n - 1].seq, &lines[n - 1]);
+}
+
+/* What has completed may have to wait for a change that this rank asks for. */
+static int take_outcomes(struct rg_recovery_member *self, uint64_t first)
+{
+    int status = try_outcomes(self, first);
+
+    if (status != RG_EFAILED || !self->scenario->mode)
+        return status;
+    status = rg_recovery_remove_failed(self);
+    return status == RG_OK ? try_outcomes(self, first) : status;
 }
 
 static void note_committed(struct rg_recovery_member *self)
@@ -216,6 +227,14 @@ static int expect_seq(struct rg_recovery_member *self, uint64_t expected)
     return RG_EPROTO;
 }
 
+/* By its own deadline, or by the notice of who has failed. */
+static int has_failed(struct rg_recovery_member *self)
+{
+    const int error = rg_comm_error(self->comm);
+
+    return error == RG_ETIMEDOUT || error == RG_EABORTED || error == RG_EFAILED;
+}
+
 int rg_recovery_step(struct rg_recovery_member *self)
 {
     uint64_t first, last, begin_ns;
@@ -238,8 +257,7 @@ int rg_recovery_step(struct rg_recovery_member *self)
     rg_recovery_at(self, RG_FAULT_IN_COMPLETE, first);
     if (status == RG_OK)
         status = expect_seq(self, last);
-    if (status == RG_OK && self->scenario->mode &&
-        rg_comm_error(self->comm) == RG_ETIMEDOUT)
+    if (status == RG_OK && self->scenario->mode && has_failed(self))
         status = rg_recovery_remove_failed(self);
     if (status == RG_OK)
         status = take_outcomes(self, first);

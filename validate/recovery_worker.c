@@ -156,8 +156,10 @@ static void hear_notices(struct rg_recovery_member *self, int timeout_ms)
     while (rg_comm_next_notice(self->comm, timeout_ms, &notice) == RG_OK) {
         if (notice.kind == RG_NOTICE_WAITING)
             self->votes[RG_VOTE_ADMIT] = 1;
+        else if (notice.kind == RG_NOTICE_FAILED)
+            self->failed = notice.slots[0];
         else if (notice.kind == RG_NOTICE_VIEW)
-            self->votes[RG_VOTE_ADMIT] = 0;
+            self->votes[RG_VOTE_ADMIT] = self->failed = 0;
         timeout_ms = 0;
     }
 }
@@ -165,18 +167,16 @@ static void hear_notices(struct rg_recovery_member *self, int timeout_ms)
 int rg_recovery_remove_failed(struct rg_recovery_member *self)
 {
     const uint64_t deadline_ns = rg_now_ns() + NOTICE_MS * UINT64_C(1000000);
-    struct rg_notice notice = {0};
     int slots[RG_RECOVERY_RANKS_MAX];
     int n = 0;
 
-    while (notice.kind != RG_NOTICE_FAILED && rg_now_ns() < deadline_ns)
-        if (rg_comm_next_notice(self->comm, PACE_MS, &notice) != RG_OK)
-            notice.kind = RG_NOTICE_VIEW;
-    if (notice.kind != RG_NOTICE_FAILED)
+    while (!self->failed && rg_now_ns() < deadline_ns)
+        hear_notices(self, PACE_MS);
+    if (!self->failed)
         return RG_ETIMEDOUT;
     rg_comm_clear_error(self->comm);
     for (int slot = 0; slot < RG_RECOVERY_RANKS_MAX; slot++)
-        if (notice.slots[0] >> slot & 1)
+        if (self->failed >> slot & 1)
             slots[n++] = slot;
     return or_later(self->scenario->mode == 2
                         ? rg_comm_leave(self->comm, slots, n)

@@ -46,8 +46,10 @@ struct rg_selection_scenario {
     int32_t device; /* enum rg_device_kind */
     int32_t team_width;
     int32_t teams;
-    int32_t script; /* enum rg_selection_script */
-    int32_t victim; /* -1: none */
+    int32_t script;   /* enum rg_selection_script */
+    int32_t victim;   /* -1: none */
+    int32_t queue;    /* all-reduces that are launched when it dies */
+    int32_t no_route; /* no rank can reach another's memory */
     uint64_t seed;
     uint8_t wishes[RG_SELECTION_RANKS_MAX]; /* enum rg_wish, of first lives */
 };

@@ -144,13 +144,17 @@ static void set_wish(const struct selection *self, enum rg_wish wish)
                                         : "fast",
                1);
     }
+    if (self->scenario->no_route)
+        setenv("RG_DISABLE_P2P_ROUTE", "1", 1);
     setenv("RG_LOG", "warn", 1);
 }
 
-/* New only if all that are active wish for it. */
+/* New only if all that are active wish for it and can. */
 static enum rg_backend wanted_backend(const struct selection *self,
                                       uint64_t active, int victim_life)
 {
+    if (self->scenario->no_route)
+        return RG_BACKEND_LEGACY;
     for (int rank = 0; rank < self->job->size; rank++) {
         const int life = rank == self->scenario->victim ? victim_life : 0;
 
@@ -359,6 +363,16 @@ static void inject(struct selection *self, enum rg_fault_action action)
            "injection");
 }
 
+/* Whatever becomes of them, they are as many at all members. */
+static void launch_queue(struct selection *self)
+{
+    for (int i = 0; i < self->scenario->queue && go_on(self); i++)
+        expect(self,
+               rg_all_reduce(self->send, self->recv, COUNT, RG_u32, RG_sum,
+                             self->comm, self->stream),
+               RG_OK, "a launch amidst a death");
+}
+
 /* At the victim it does not return. */
 static void lose_victim(struct selection *self, int comes_back)
 {
@@ -369,7 +383,12 @@ static void lose_victim(struct selection *self, int comes_back)
             inject(self, RG_FAULT_REJOIN);
         inject(self, RG_FAULT_KILL);
     }
+    launch_queue(self);
     await_members(self, self->job->size - 1);
+    if (self->scenario->queue && go_on(self) &&
+        expect(self, rg_stream_synchronize(self->stream), RG_OK,
+               "rg_stream_synchronize"))
+        rg_comm_clear_error(self->comm);
 }
 
 /* Members go on together when they have heard that all of these wait. */

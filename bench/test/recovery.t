@@ -28,6 +28,14 @@ exits 2 --ranks 3 --gate p50=10msp99=50ms
 exits 2 --ranks 3 --gate ratio=1.1
 exits 2 --ranks 3 -J "$tap_work/missing/rows"
 
+# A device that is not there is the environment's fault, said once.
+if ! "$RG_BUILD_DIR/bench/all_reduce_perf" --launch local --ranks 1 \
+    --device cuda -b 8 -e 8 -n 1 >"$tap_work/cuda" 2>&1; then
+    exits 3 --ranks 3 -n 1 --device cuda
+    [ "$(echo "$output" | wc -l)" -eq 1 ]
+    tap_result $? "one line says that there is no such device"
+fi
+
 # counts N PATTERN: so many JSON lines have it.
 counts()
 {

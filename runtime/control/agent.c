@@ -293,7 +293,7 @@ static void give_gather_up(struct rg_agent_group *group,
 static void ask_gather(struct rg_agent_group *group, struct rg_message *request,
                        struct rg_effects *effects)
 {
-    if (request->status) {
+    if (request->status == RG_ETIMEDOUT) {
         give_gather_up(group, request, effects);
         return;
     }

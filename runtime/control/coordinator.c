@@ -37,6 +37,8 @@ static void led_free(struct rg_led *led)
     rg_bitset_fini(&led->exited);
     rg_bitset_fini(&led->left);
     rg_bitset_fini(&led->stalled);
+    rg_bitset_fini(&led->accused);
+    rg_bitset_fini(&led->tardy);
     free(led->slots);
     free(led->faults);
     free(led);
@@ -61,7 +63,9 @@ struct rg_led *rg_led_create(struct rg_coordinator *coordinator, uint32_t id,
         rg_bitset_init(&led->gone, capacity) ||
         rg_bitset_init(&led->exited, capacity) ||
         rg_bitset_init(&led->left, capacity) ||
-        rg_bitset_init(&led->stalled, capacity)) {
+        rg_bitset_init(&led->stalled, capacity) ||
+        rg_bitset_init(&led->accused, capacity) ||
+        rg_bitset_init(&led->tardy, capacity)) {
         led_free(led);
         return NULL;
     }
@@ -253,6 +257,7 @@ static void on_tick(struct rg_coordinator *coordinator, struct rg_led *led,
         rg_led_beat(led, effects);
         ask_excluded(led, effects);
         rg_led_notify(coordinator, led, effects);
+        led->is_hearing = 0;
     }
     if (led->phase != RG_LED_FORMING)
         rg_led_repeat(led, effects);
@@ -329,6 +334,7 @@ static void from_member(struct rg_coordinator *coordinator, struct rg_led *led,
                         struct rg_effects *effects)
 {
     led->slots[slot].silent = 0;
+    rg_bitset_clear(&led->tardy, slot);
     switch (message->kind) {
     case RG_MSG_LEAVE:
         rg_led_on_leave(coordinator, led, slot, message, effects);
@@ -381,6 +387,9 @@ static void on_message(struct rg_coordinator *coordinator, int peer,
     } else if (message->kind == RG_MSG_FENCED) {
         rg_led_on_fenced(coordinator, led, peer, message->incarnation, effects);
     } else {
+        /* Also who waits to be let in may have thought better of it. */
+        if (message->kind == RG_MSG_LEAVE)
+            rg_led_drop_join(led, peer, message->incarnation);
         slot = sender_slot(led, peer, message);
         if (slot < 0) {
             coordinator->dropped++;

@@ -149,10 +149,41 @@ static void draft(struct rg_led *led, struct rg_effects *effects)
     seat_joiners(led);
 }
 
+static void blame(struct rg_led *led, int slot, const char *why,
+                  struct rg_effects *effects)
+{
+    rg_effects_log(effects, RG_LOG_WARN, "group %u: rank %d leaves: %s",
+                   led->id, led->proposal->members[slot].world_rank, why);
+}
+
+/*
+ * They have not answered a successor for a whole window. There is one for a
+ * reconciliation, so the flush that follows does not wait for them again.
+ */
+static void drop_tardy(struct rg_led *led, struct rg_effects *effects)
+{
+    for (int slot = rg_bitset_next(&led->tardy, 0); slot >= 0;
+         slot = rg_bitset_next(&led->tardy, slot + 1))
+        if (rg_bitset_test(&led->audience, slot) && !is_joiner(led, slot)) {
+            blame(led, slot, "no answer (RG_WINDOW_MS)", effects);
+            demote(led, slot);
+        }
+    rg_bitset_zero(&led->tardy);
+}
+
 static int has_failure(const struct rg_led *led)
 {
     return led->is_disturbed || led->is_torn ||
            rg_bitset_next(&led->gone, 0) >= 0;
+}
+
+static const char *cause_of(const struct rg_led *led)
+{
+    if (rg_bitset_next(&led->gone, 0) >= 0)
+        return "members are gone";
+    if (led->is_disturbed)
+        return "members are silent, or report failures";
+    return led->is_torn ? "members are held" : "it is planned";
 }
 
 void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
@@ -179,6 +210,9 @@ void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
     } else {
         led->proposal->epoch = 1;
     }
+    rg_effects_log(effects, RG_LOG_INFO, "group %u: epoch %llu is prepared: %s",
+                   led->id, (unsigned long long)led->proposal->epoch,
+                   cause_of(led));
     led->is_starved = 0;
     led->adopts = 0;
     led->proposal->status = RG_VIEW_CHANGING;
@@ -186,6 +220,7 @@ void rg_led_prepare(struct rg_coordinator *coordinator, struct rg_led *led,
     gather_audience(led);
     rg_bitset_copy(&led->waiting, &led->audience);
     rg_bitset_zero(&led->answered);
+    drop_tardy(led, effects);
     rg_led_cast(led, &led->audience, prepare_message(led), effects);
 }
 
@@ -210,13 +245,6 @@ void rg_led_review(struct rg_coordinator *coordinator, struct rg_led *led,
 }
 
 /* ---- what the answers mean ---------------------------------------------- */
-
-static void blame(struct rg_led *led, int slot, const char *why,
-                  struct rg_effects *effects)
-{
-    rg_effects_log(effects, RG_LOG_WARN, "group %u: rank %d leaves: %s",
-                   led->id, led->proposal->members[slot].world_rank, why);
-}
 
 /* Those who have not answered, and those others wait for in vain. */
 static int name_culprits(const struct rg_coordinator *coordinator,
@@ -334,7 +362,22 @@ static int has_graphs(const struct rg_led_slot *known)
     return known->quiet && known->quiet->status;
 }
 
-/* A joiner that would take the new backend from live graphs stays out. */
+/*
+ * A joiner that would take the new backend from the group waits for a planned
+ * change: there nothing is in flight that was launched for that backend.
+ */
+static void delay_legacy_joiners(struct rg_led *led)
+{
+    if (!led->view || led->view->backend != RG_BACKEND_NEW ||
+        led->plan.is_ready)
+        return;
+    for (int slot = 0; slot < led->proposal->capacity; slot++)
+        if (led->proposal->members[slot].status == RG_MEMBER_JOINING &&
+            legacy_reason(&led->proposal->members[slot]))
+            demote(led, slot);
+}
+
+/* And if graphs are alive it stays out. */
 static void refuse_legacy_joiners(struct rg_led *led,
                                   struct rg_effects *effects)
 {
@@ -455,6 +498,7 @@ static int compose(const struct rg_coordinator *coordinator, struct rg_led *led,
 
     if (rg_view_has_stragglers(proposal))
         unseat_joiners(led);
+    delay_legacy_joiners(led);
     refuse_legacy_joiners(led, effects);
     for (int slot = 0; slot < proposal->capacity; slot++)
         if (proposal->members[slot].status == RG_MEMBER_JOINING)
@@ -580,6 +624,7 @@ static void enter_epoch(struct rg_led *led, struct rg_effects *effects)
     rg_led_forget_joins(led, 1);
     rg_led_reset_plan(led);
     rg_bitset_zero(&led->stalled);
+    rg_bitset_zero(&led->accused);
     rg_bitset_zero(&led->confirmed);
     led->stall_seq = 0;
     led->nfaults = 0;
@@ -591,7 +636,6 @@ static void activate(struct rg_coordinator *coordinator, struct rg_led *led,
                      struct rg_effects *effects)
 {
     struct rg_message *message = rg_led_message(led, RG_MSG_ACTIVATE);
-    int late = rg_bitset_next(&led->waiting, 0) >= 0;
 
     if (message)
         message->epoch = led->proposal->epoch;
@@ -604,7 +648,8 @@ static void activate(struct rg_coordinator *coordinator, struct rg_led *led,
     }
     led->phase = RG_LED_STEADY;
     led->in_force = led->attempt;
-    led->is_disturbed |= late;
+    rg_bitset_copy(&led->tardy, &led->waiting);
+    led->is_disturbed |= rg_bitset_next(&led->tardy, 0) >= 0;
     rg_led_set_window(led, 0, effects);
     rg_led_beat(led, effects);
     rg_led_review(coordinator, led, effects);

@@ -130,7 +130,7 @@ static void contribute(struct rg_led *led, struct rg_led_gather *gather,
                        struct rg_effects *effects)
 {
     gather->got[rank] = 1;
-    if (message->bytes != gather->bytes)
+    if (message->status || message->bytes != gather->bytes)
         gather->status = RG_EINVAL;
     else if (message->bytes)
         memcpy(gather->blocks + (size_t)rank * gather->bytes, message->data,
@@ -194,7 +194,7 @@ void rg_led_on_gather(struct rg_coordinator *coordinator, struct rg_led *led,
     gather = gather_open(led, message);
     if (!gather) {
         effects->rc = RG_ENOMEM;
-    } else if (message->status) {
+    } else if (message->status == RG_ETIMEDOUT) {
         gather->got[rank] = 1;
         finish(led, gather, message->status, effects);
     } else if (gather->got[rank]) {

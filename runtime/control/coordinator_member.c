@@ -171,6 +171,23 @@ void rg_led_forget_joins(struct rg_led *led, int admitted_only)
     }
 }
 
+void rg_led_drop_join(struct rg_led *led, int rank, uint32_t last)
+{
+    struct rg_led_join **link = &led->joins;
+
+    while (*link) {
+        struct rg_led_join *join = *link;
+
+        if (join->rank != rank || join->message->incarnation > last) {
+            link = &join->next;
+            continue;
+        }
+        *link = join->next;
+        rg_message_unref(join->message);
+        free(join);
+    }
+}
+
 static int is_reserved(const struct rg_led *led, int slot)
 {
     const struct rg_led_join *join = led->joins;
@@ -338,24 +355,6 @@ static void end_before_first_view(struct rg_coordinator *coordinator,
     try_form(coordinator, led, effects);
 }
 
-static void drop_join(struct rg_led *led, int rank, uint32_t process)
-{
-    struct rg_led_join **link = &led->joins;
-
-    while (*link) {
-        struct rg_led_join *join = *link;
-
-        if (join->rank != rank ||
-            join->message->incarnation >> RG_INCARNATION_SHIFT > process) {
-            link = &join->next;
-            continue;
-        }
-        *link = join->next;
-        rg_message_unref(join->message);
-        free(join);
-    }
-}
-
 static void end_member(struct rg_coordinator *coordinator, struct rg_led *led,
                        int slot, struct rg_effects *effects)
 {
@@ -392,7 +391,7 @@ void rg_led_on_end(struct rg_coordinator *coordinator, struct rg_led *led,
         end_before_first_view(coordinator, led, rank, effects);
         return;
     }
-    drop_join(led, rank, process);
+    rg_led_drop_join(led, rank, ((process + 1) << RG_INCARNATION_SHIFT) - 1);
     if (slot < 0 || !covers(process, &led->view->members[slot]))
         return;
     /* A joiner that has this slot in the change to come. */
@@ -446,6 +445,13 @@ static void keep_fault(struct rg_led *led, int from, int to,
         (struct rg_link_fault){.from = from, .to = to};
 }
 
+/* Reports are repeated: what is new is a sign that there is more to come. */
+static void note(struct rg_led *led, struct rg_bitset *slots, int slot)
+{
+    led->is_hearing |= !rg_bitset_test(slots, slot);
+    rg_bitset_set(slots, slot);
+}
+
 /* A stalled member waits for what the others should have sent it. */
 static void keep_report(struct rg_led *led, int slot,
                         const struct rg_message *message,
@@ -456,13 +462,15 @@ static void keep_report(struct rg_led *led, int slot,
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int other = led->view->order[rank];
 
-        if (rg_message_has_slot(message, other) && other != slot)
-            keep_fault(led, stalled ? other : slot, stalled ? slot : other,
-                       effects);
+        if (!rg_message_has_slot(message, other) || other == slot)
+            continue;
+        keep_fault(led, stalled ? other : slot, stalled ? slot : other,
+                   effects);
+        note(led, &led->accused, other);
     }
     if (!stalled)
         return;
-    rg_bitset_set(&led->stalled, slot);
+    note(led, &led->stalled, slot);
     if (message->claimed > led->stall_seq)
         led->stall_seq = message->claimed;
 }
@@ -524,11 +532,39 @@ static void send_notice(const struct rg_led *led, enum rg_notice kind,
     rg_led_cast_all(led, message, effects);
 }
 
-void rg_led_notify(const struct rg_coordinator *coordinator,
-                   const struct rg_led *led, struct rg_effects *effects)
+/* Who is dead or silent. */
+static void add_lost(const struct rg_coordinator *coordinator,
+                     const struct rg_led *led, struct rg_bitset *slots)
 {
     uint64_t limit = rg_machine_ticks(coordinator->config.miss_ms,
                                       coordinator->config.heartbeat_ms);
+
+    for (int rank = 0; rank < led->view->nactive; rank++) {
+        int slot = led->view->order[rank];
+
+        if (rg_bitset_test(&led->gone, slot) ||
+            led->slots[slot].silent >= limit)
+            rg_bitset_set(slots, slot);
+    }
+}
+
+/*
+ * Whom others name. Who waits itself is not to blame, unless all do; so this
+ * is for a time when all who wait have said so.
+ */
+static void add_accused(const struct rg_led *led, struct rg_bitset *slots)
+{
+    for (int slot = rg_bitset_next(&led->accused, 0); slot >= 0;
+         slot = rg_bitset_next(&led->accused, slot + 1))
+        if (!rg_bitset_test(&led->stalled, slot))
+            rg_bitset_set(slots, slot);
+    if (rg_bitset_next(slots, 0) < 0)
+        rg_bitset_copy(slots, &led->accused);
+}
+
+void rg_led_notify(const struct rg_coordinator *coordinator,
+                   const struct rg_led *led, struct rg_effects *effects)
+{
     struct rg_bitset slots;
 
     if (rg_bitset_init(&slots, led->view->capacity)) {
@@ -540,15 +576,9 @@ void rg_led_notify(const struct rg_coordinator *coordinator,
     if (!rg_view_has_stragglers(led->view))
         send_notice(led, RG_NOTICE_JOINERS, &slots, effects);
     rg_bitset_zero(&slots);
-    for (int rank = 0; rank < led->view->nactive; rank++) {
-        int slot = led->view->order[rank];
-
-        if (rg_bitset_test(&led->gone, slot) ||
-            led->slots[slot].silent >= limit)
-            rg_bitset_set(&slots, slot);
-    }
-    for (size_t i = 0; i < led->nfaults; i++)
-        rg_bitset_set(&slots, led->faults[i].from);
+    add_lost(coordinator, led, &slots);
+    if (!led->is_hearing)
+        add_accused(led, &slots);
     if (coordinator->config.mode != RG_MODE_SYNC)
         send_notice(led, RG_NOTICE_FAILED, &slots, effects);
     rg_bitset_fini(&slots);

@@ -70,6 +70,7 @@ struct rg_led {
     struct rg_bitset audience;  /* who takes part in this phase */
     struct rg_bitset answered;  /* and has answered */
     struct rg_bitset confirmed; /* known to be in the view in force */
+    struct rg_bitset tardy;     /* have not answered a successor in time */
     /* Of the members of the view in force: */
     struct rg_bitset gone;   /* dead */
     struct rg_bitset exited; /* dead, and can write nowhere */
@@ -80,7 +81,9 @@ struct rg_led {
     int is_disturbed;         /* a change must find out what is wrong */
     int is_torn;              /* members are quiet for a change nobody ends */
     uint64_t stall_seq;       /* the highest one somebody waits in */
-    struct rg_bitset stalled; /* who waits in it */
+    struct rg_bitset stalled; /* who waits in some seq */
+    struct rg_bitset accused; /* whom others wait for, or cannot reach */
+    int is_hearing;           /* something new since the last tick */
     struct rg_link_fault *faults;
     size_t nfaults;
 
@@ -164,6 +167,8 @@ void rg_led_on_fenced(struct rg_coordinator *coordinator, struct rg_led *led,
 void rg_led_notify(const struct rg_coordinator *coordinator,
                    const struct rg_led *led, struct rg_effects *effects);
 void rg_led_forget_joins(struct rg_led *led, int admitted_only);
+/* The rank's incarnations up to this one do not wait any more. */
+void rg_led_drop_join(struct rg_led *led, int rank, uint32_t last);
 
 /* ---- coordinator_change.c ----------------------------------------------- */
 

@@ -620,10 +620,11 @@ int rg_driver_gather(struct rg_driver *driver, uint32_t group, const void *in,
     struct rg_box *box;
     int rc;
 
-    if (bytes > RG_GATHER_MAX)
-        return RG_EINVAL;
     message = rg_message_create(RG_MSG_GATHER, group);
-    if (!message || rg_message_set_data(message, in, bytes)) {
+    /* It counts as a call, else the next one would pair with the others'. */
+    if (message && bytes > RG_GATHER_MAX)
+        message->status = RG_EINVAL;
+    else if (!message || rg_message_set_data(message, in, bytes)) {
         rg_message_unref(message);
         return RG_ENOMEM;
     }

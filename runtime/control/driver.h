@@ -193,10 +193,10 @@ int rg_driver_fenced(struct rg_driver *driver, uint32_t group);
 
 /*
  * Host-side all-gather among the active members in rank order, matched by
- * call order. Waits. `bytes` <= 65536 and equal everywhere (RG_EINVAL if the
- * members differ). RG_ETIMEDOUT after timeout_ms, in which time that the
- * process was stopped is not counted: then every member gets that for this call
- * that has not been answered before, and all are at the next one.
+ * call order. Waits. `bytes` <= 65536 and equal everywhere, else all members
+ * get RG_EINVAL for this call. RG_ETIMEDOUT after timeout_ms, in which time
+ * that the process was stopped is not counted: then every member gets that for
+ * this call that has not been answered before, and all are at the next one.
  */
 int rg_driver_gather(struct rg_driver *driver, uint32_t group, const void *in,
                      size_t bytes, void *out, int timeout_ms);

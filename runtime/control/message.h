@@ -36,7 +36,8 @@ enum rg_message_kind {
     RG_MSG_CHANGE,   /* call, slots to deactivate (data), status (1: those of
                         them that have failed can do no harm any more) */
     RG_MSG_GATHER,   /* call, block (data), status (RG_ETIMEDOUT: none, this
-                        member has given the call up) */
+                        member has given the call up; RG_EINVAL: none, its
+                        block was refused) */
     RG_MSG_REPORT,   /* status (enum rg_evidence), world_rank and subject, or
                         claimed and slots (data) */
     RG_MSG_FENCED,   /* nothing */
@@ -73,7 +74,9 @@ enum rg_evidence {
     RG_EVIDENCE_GONE,        /* the process has ended, its memory may live */
     RG_EVIDENCE_EXITED,      /* it is gone and can write nowhere any more */
     RG_EVIDENCE_UNREACHABLE, /* a route from the reporter to these slots */
-    RG_EVIDENCE_STALLED      /* a wait for these slots in `claimed` */
+    /* A wait in `claimed` for these slots; for none: aborted before its time.
+     */
+    RG_EVIDENCE_STALLED
 };
 
 /* The status of a coordinator's BEAT. */

@@ -8,6 +8,7 @@
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
+#include "runtime/transfer/route_table.h"
 
 enum { COMM_TEAM_ALIGN = 4096 };
 
@@ -149,13 +150,17 @@ int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out)
     const struct rg_context *context = comm->context;
     const struct rg_region_key key = rg_service_key(context->service);
     struct rg_device_info device;
-    const int status = context->ops->info(context->device, &device);
+    int routes, status = context->ops->info(context->device, &device);
 
+    if (status == RG_OK)
+        status = rg_route_is_any(&routes);
     if (status)
         return status;
-
     memset(info_out, 0, sizeof *info_out);
-    info_out->capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
+    if (routes)
+        info_out->capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
+    else if (context->config.size == 1)
+        info_out->capabilities = RG_CAP_NEW_BACKEND;
     info_out->preference = context->preference;
     info_out->device_kind = context->config.device;
     info_out->cores = (uint32_t)device.cores;

@@ -103,14 +103,17 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
 static int launch(struct rg_comm *comm, struct rg_stream *stream,
                   const struct rg_legacy_call *call)
 {
-    const int status = rg_comm_check(comm);
+    int status = rg_comm_check(comm);
 
-    if (status)
+    if (status == RG_OK && !stream->capture &&
+        rg_load_relaxed(&comm->backend) != RG_BACKEND_NEW)
+        status = rg_legacy_path_launch(comm, stream, call);
+    else if (status == RG_OK)
+        status = RG_EPENDING;
+    if (status != RG_EPENDING)
         return status;
     if (rg_load_relaxed(&comm->backend) == RG_BACKEND_NEW)
         return launch_new(comm, stream, call, 0);
-    if (!stream->capture)
-        return rg_legacy_path_launch(comm, stream, call);
     rg_log(RG_LOG_ERROR, comm->context->config.rank,
            "%s: the legacy backend cannot be captured",
            rg_collective_name(call->collective));

@@ -175,6 +175,12 @@ static void forget_orders(struct rg_comm *comm)
 
 /* ---- orders ------------------------------------------------------------- */
 
+void rg_hold_abort(struct rg_comm *comm)
+{
+    rg_legacy_path_abort(comm);
+    rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
+}
+
 int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
 {
     const struct rg_mailbox *mailbox = &comm->mapped->mailbox;
@@ -182,13 +188,13 @@ int rg_hold_begin(struct rg_comm *comm, int timeout_ms)
 
     if (comm->open == RG_BACKEND_UNSET)
         return RG_OK;
+    rg_hold_abort(comm);
     if (comm->open == RG_BACKEND_LEGACY) {
         status = rg_legacy_path_hold(comm, timeout_ms);
         if (status == RG_OK)
             comm->open = RG_BACKEND_UNSET;
         return status;
     }
-    rg_store_release(&comm->mapped->abort_epoch, comm->view->epoch);
     if (!is_kept(comm)) {
         forget_orders(comm);
         helper_call(comm, comm->view->epoch);
@@ -327,6 +333,7 @@ int rg_hold_open(struct rg_comm *comm, uint64_t ended)
         return status;
     comm->plan_index = !comm->plan_index;
     comm->open = RG_BACKEND_NEW;
+    rg_legacy_path_pass(comm, ended);
     return RG_OK;
 }
 

@@ -17,6 +17,11 @@ int rg_helper_create(struct rg_comm *comm);
 void rg_helper_destroy(struct rg_helper *helper);
 
 /*
+ * What waits for a peer in the view's epoch, or will, ends aborted; nothing is
+ * waited for. On either backend, whether or not the epoch is open.
+ */
+void rg_hold_abort(struct rg_comm *comm);
+/*
  * Ends the epoch in force here: raises the abort word, has the control word
  * held, and waits until everything claimed has ended and a keeper waits for
  * orders. What is frozen is then in comm->held. Nothing to do where no plan is

@@ -7,6 +7,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/cond.h"
 #include "runtime/core/log.h"
+#include "runtime/device/word.h"
 #include "runtime/legacy/legacy.h"
 
 static_assert((int)RG_MEMBER_CARD_BYTES == (int)RG_ENGINE_CARD_BYTES,
@@ -18,10 +19,12 @@ struct rg_legacy_path {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* Under lock. */
-    int held;
-    int left;    /* for good: nobody waits for a view */
-    int running; /* an invocation is in flight */
-    uint64_t claimed, completed;
+    int held;      /* by the worker, or by an invocation that failed */
+    int changing;  /* by the worker: what is launched has no epoch yet */
+    int left;      /* for good: nobody waits for a view */
+    int running;   /* an invocation is in flight */
+    uint64_t over; /* every seq up to here is of an epoch that has ended */
+    uint64_t completed;
     struct rg_legacy_failure failure;
     struct rg_bitset waited_for; /* of the failure; world ranks */
     /* The view in force: by dense rank. Written while held. */
@@ -65,7 +68,7 @@ int rg_legacy_path_create(struct rg_comm *comm)
     if (!path)
         return RG_ENOMEM;
     path->comm = comm;
-    path->held = 1;
+    path->held = path->changing = 1;
     if (rg_cond_init_locked(&path->changed, &path->lock)) {
         free(path);
         return RG_ENOMEM;
@@ -110,30 +113,36 @@ void rg_legacy_path_card(const struct rg_legacy_path *path,
 
 /* ---- one invocation ----------------------------------------------------- */
 
-/* Waits, bounded, until the path is open. 0: it is not and will not be. */
-static int wait_open(struct rg_legacy_path *path)
+/* When somebody who waits from now on loses patience (RG_PARK_MS). */
+static uint64_t park_end(const struct rg_legacy_path *path)
 {
-    const uint64_t until =
-        rg_clock_after_ms(path->comm->context->settings.park_ms);
-    int late = 0;
-
-    while (path->held && !path->left && !late)
-        late = rg_cond_wait(&path->changed, &path->lock, until);
-    return !path->held;
+    return rg_clock_after_ms(path->comm->context->settings.park_ms);
 }
 
-/* The claim: the invocation's seq, or 0. */
-static uint64_t claim(struct rg_legacy_path *path)
+/* As on the device: no view has come in time, so this rank is isolated. */
+static void expire(const struct rg_legacy_path *path)
 {
-    uint64_t seq = 0;
+    rg_store_release(&path->comm->mapped->mailbox.expired, 1);
+}
+
+/*
+ * The stream has come to this seq. 1: it is to run, once the path is open; 0:
+ * its epoch has ended, or this rank's part in the group.
+ */
+static int begin(struct rg_legacy_path *path, uint64_t seq)
+{
+    const uint64_t end = park_end(path);
+    int late = 0, runs;
 
     pthread_mutex_lock(&path->lock);
-    if (wait_open(path)) {
-        path->running = 1;
-        seq = ++path->claimed;
-    }
+    while (path->held && seq > path->over && !path->left && !late)
+        late = rg_cond_wait(&path->changed, &path->lock, end);
+    runs = !path->held && seq > path->over;
+    path->running |= runs;
     pthread_mutex_unlock(&path->lock);
-    return seq;
+    if (late)
+        expire(path);
+    return runs;
 }
 
 /*
@@ -278,6 +287,7 @@ static int run(struct rg_legacy_path *path, const struct rg_legacy_call *call,
 /* What the stream runs; owns itself. */
 struct invocation {
     struct rg_legacy_path *path;
+    uint64_t seq;
     struct rg_legacy_call call; /* with addresses that the host can use */
 };
 
@@ -285,9 +295,9 @@ static void invoke(void *arg)
 {
     struct invocation *invocation = arg;
     struct rg_legacy_path *path = invocation->path;
-    const uint64_t seq = claim(path);
+    const uint64_t seq = invocation->seq;
 
-    if (seq)
+    if (begin(path, seq))
         end(path, seq,
             seq < path->first_seq ? RG_EABORTED
                                   : run(path, &invocation->call, seq));
@@ -347,6 +357,34 @@ static int stage_in(struct rg_legacy_path *path, struct rg_stream *stream,
     return RG_OK;
 }
 
+/*
+ * The claim, made at the launch: so whatever is queued when the epoch ends
+ * belongs to it, and is aborted everywhere, also where the next view is of the
+ * other backend. Who comes amidst a change waits here for its end, to see which
+ * backend there is then: RG_EPENDING if it is not this one.
+ */
+static int claim(struct rg_legacy_path *path, uint64_t *seq_out)
+{
+    struct rg_comm *comm = path->comm;
+    const uint64_t end = park_end(path);
+    int late = 0, status = RG_OK;
+
+    pthread_mutex_lock(&path->lock);
+    while (path->changing && !path->left && !late)
+        late = rg_cond_wait(&path->changed, &path->lock, end);
+    if (path->changing)
+        status = rg_comm_check(comm) ? rg_comm_check(comm) : RG_EISOLATED;
+    else if (rg_load_relaxed(&comm->backend) != RG_BACKEND_LEGACY)
+        status = RG_EPENDING;
+    else
+        rg_comm_count(comm, 1);
+    *seq_out = rg_load_relaxed(&comm->seq);
+    pthread_mutex_unlock(&path->lock);
+    if (late)
+        expire(path);
+    return status;
+}
+
 int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
                           const struct rg_legacy_call *call)
 {
@@ -356,12 +394,13 @@ int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
 
     if (status)
         goto error;
-    *invocation = (struct invocation){comm->legacy, *call};
+    *invocation = (struct invocation){.path = comm->legacy, .call = *call};
     if (!ops->host_reads_device)
         status = stage_in(comm->legacy, stream, &invocation->call);
+    if (status == RG_OK)
+        status = claim(comm->legacy, &invocation->seq);
     if (status)
         goto error;
-    rg_comm_count(comm, 1);
     status = ops->host_call(stream->native, invoke, invocation);
     if (status)
         goto error;
@@ -376,18 +415,22 @@ error:
 
 /* ---- the worker --------------------------------------------------------- */
 
+void rg_legacy_path_abort(struct rg_comm *comm)
+{
+    rg_legacy_abort(comm->legacy->legacy, comm->view->epoch);
+}
+
 int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms)
 {
     struct rg_legacy_path *path = comm->legacy;
     const uint64_t until = rg_clock_after_ms((uint64_t)timeout_ms);
     int late = 0;
 
-    rg_legacy_abort(path->legacy, comm->view->epoch);
     pthread_mutex_lock(&path->lock);
-    path->held = 1;
+    path->held = path->changing = 1;
     while (path->running && !late)
         late = rg_cond_wait(&path->changed, &path->lock, until);
-    comm->held.claimed = path->claimed;
+    comm->held.claimed = rg_load_relaxed(&comm->seq);
     comm->held.completed = path->completed;
     pthread_mutex_unlock(&path->lock);
     return late ? RG_ETIMEDOUT : RG_OK;
@@ -427,20 +470,29 @@ static int apply(struct rg_comm *comm)
     return status;
 }
 
-int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended)
+static void change_end(struct rg_legacy_path *path, uint64_t ended, int opens)
 {
-    struct rg_legacy_path *path = comm->legacy;
-    const int status = apply(comm);
-
-    if (status)
-        return status;
     pthread_mutex_lock(&path->lock);
-    path->first_seq = comm->view->first_seq;
-    path->claimed = path->completed = ended;
-    path->held = path->left = 0;
+    path->first_seq = path->comm->view->first_seq;
+    path->over = path->completed = ended;
+    path->held = !opens;
+    path->changing = path->left = 0;
     pthread_cond_broadcast(&path->changed);
     pthread_mutex_unlock(&path->lock);
-    return RG_OK;
+}
+
+int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended)
+{
+    const int status = apply(comm);
+
+    if (status == RG_OK)
+        change_end(comm->legacy, ended, 1);
+    return status;
+}
+
+void rg_legacy_path_pass(struct rg_comm *comm, uint64_t ended)
+{
+    change_end(comm->legacy, ended, 0);
 }
 
 void rg_legacy_path_leave(struct rg_comm *comm)
@@ -448,7 +500,7 @@ void rg_legacy_path_leave(struct rg_comm *comm)
     struct rg_legacy_path *path = comm->legacy;
 
     pthread_mutex_lock(&path->lock);
-    path->held = path->left = 1;
+    path->held = path->changing = path->left = 1;
     pthread_cond_broadcast(&path->changed);
     pthread_mutex_unlock(&path->lock);
 }

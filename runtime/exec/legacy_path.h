@@ -3,10 +3,11 @@
  * by a host function in the stream's order, with the data copied through host
  * memory where the host cannot reach the device's.
  *
- * It keeps the rules of the device side. An invocation claims the next seq
- * unless the path is held; then it waits, bounded, for the new view. The
- * worker holds it and waits until what is claimed has ended. An invocation
- * that fails ends, and holds the path itself. None of it may be captured.
+ * It keeps the rules of the device side, but for the claim, which is made at
+ * the launch: whatever is queued when an epoch ends was claimed in it, and ends
+ * aborted. The worker holds the path and waits for what runs. An invocation
+ * that fails ends, and holds the path itself; who comes to a held path waits,
+ * bounded, for the new view. None of it may be captured.
  */
 #ifndef RG_EXEC_LEGACY_PATH_H
 #define RG_EXEC_LEGACY_PATH_H
@@ -35,13 +36,19 @@ void rg_legacy_path_destroy(struct rg_legacy_path *path);
 void rg_legacy_path_card(const struct rg_legacy_path *path,
                          unsigned char card_out[RG_MEMBER_CARD_BYTES]);
 
-/* The user's thread: in the stream's order. RG_OK, RG_ENOMEM, ... */
+/*
+ * The user's thread: in the stream's order. Amidst a change it waits for its
+ * end; RG_EPENDING: the group has left this backend. RG_OK, RG_ENOMEM, ...
+ */
 int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
                           const struct rg_legacy_call *call);
 
-/* The recovery worker; as their kin in hold.h. */
+/* The recovery worker; as their kin in hold.h. hold comes behind abort. */
+void rg_legacy_path_abort(struct rg_comm *comm);
 int rg_legacy_path_hold(struct rg_comm *comm, int timeout_ms);
 int rg_legacy_path_open(struct rg_comm *comm, uint64_t ended);
+/* The view that opens is of the other backend. */
+void rg_legacy_path_pass(struct rg_comm *comm, uint64_t ended);
 /* Every later invocation ends at once. */
 void rg_legacy_path_leave(struct rg_comm *comm);
 

@@ -20,6 +20,9 @@ struct rg_ledger_epoch {
 };
 
 static_assert((int)RG_SLOTS_MAX == 4096, "the public bitmap holds all slots");
+static_assert(RG_OUTCOME_EPOCHS >= 4 &&
+                  !(RG_OUTCOME_EPOCHS & (RG_OUTCOME_EPOCHS - 1)),
+              "room doubles up to it");
 
 void rg_ledger_fini(struct rg_ledger *ledger)
 {
@@ -27,8 +30,16 @@ void rg_ledger_fini(struct rg_ledger *ledger)
     memset(ledger, 0, sizeof *ledger);
 }
 
+static void forget_oldest(struct rg_ledger *ledger)
+{
+    memmove(ledger->epochs, ledger->epochs + 1,
+            (size_t)--ledger->count * sizeof *ledger->epochs);
+}
+
 static struct rg_ledger_epoch *ledger_add(struct rg_ledger *ledger)
 {
+    if (ledger->count == RG_OUTCOME_EPOCHS)
+        forget_oldest(ledger);
     if (ledger->count == ledger->room) {
         const int room = ledger->room ? 2 * ledger->room : 4;
         struct rg_ledger_epoch *more =

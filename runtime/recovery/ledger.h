@@ -15,10 +15,11 @@
 
 struct rg_ledger_epoch;
 
+/* The last RG_OUTCOME_EPOCHS epochs; older ones are forgotten. */
 struct rg_ledger {
     struct rg_ledger_epoch *epochs; /* ascending; owned */
     int count;
-    int room;
+    int room; /* RG_OUTCOME_EPOCHS at most */
 };
 
 void rg_ledger_fini(struct rg_ledger *ledger);
@@ -28,7 +29,8 @@ int rg_ledger_enter(struct rg_ledger *ledger, const struct rg_view *view);
 void rg_ledger_leave(struct rg_ledger *ledger, uint64_t floor);
 /*
  * `floor`: committed in the last epoch; `completed`: here. RG_OK, or
- * RG_EUNAVAILABLE: decided, if at all, while this rank was no member.
+ * RG_EUNAVAILABLE: decided, if at all, while this rank was no member, or
+ * forgotten.
  */
 int rg_ledger_find(const struct rg_ledger *ledger, uint64_t seq, uint64_t floor,
                    uint64_t completed, struct rg_outcome *outcome_out);

@@ -119,7 +119,7 @@ static int change_begin(struct rg_comm *comm, uint64_t *epoch_out,
     int status = RG_OK, stopped;
 
     pthread_mutex_lock(&comm->lock);
-    stopped = comm->recovery->stopped;
+    stopped = comm->recovery->stopped == comm->view->epoch;
     pthread_mutex_unlock(&comm->lock);
     /* Behind a failure the stream waits for this very change. */
     if (comm->last && !stopped)
@@ -244,19 +244,16 @@ int rg_comm_next_notice(struct rg_comm *comm, int timeout_ms,
     struct rg_recovery *recovery = comm->recovery;
     const uint64_t limit =
         rg_clock_after_ms(timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
-    struct rg_notice_item *item;
-    int status = RG_OK;
+    struct rg_notice notice;
+    int status = RG_OK, found;
 
     pthread_mutex_lock(&comm->lock);
-    while (!recovery->first && status == RG_OK)
+    while (!(found = rg_notices_pop(&recovery->notices, &notice)) &&
+           status == RG_OK)
         status = wait_changed(comm, limit);
-    item = recovery->first;
-    if (item)
-        recovery->first = item->next;
     pthread_mutex_unlock(&comm->lock);
-    if (!item)
+    if (!found)
         return RG_EPENDING;
-    *notice_out = item->notice;
-    free(item);
+    *notice_out = notice;
     return RG_OK;
 }

@@ -90,6 +90,17 @@ static void wait_for_view(struct rg_comm *comm, uint64_t epoch)
     pthread_mutex_unlock(&comm->lock);
 }
 
+/* Something has failed in the epoch, and the caller has to end it (RG_MODE). */
+static int waits_for_caller(struct rg_comm *comm)
+{
+    int stopped;
+
+    pthread_mutex_lock(&comm->lock);
+    stopped = comm->recovery->stopped == comm->view->epoch;
+    pthread_mutex_unlock(&comm->lock);
+    return stopped && comm->context->settings.mode;
+}
+
 /* One try: RG_EPENDING when there is more to wait for. */
 static int wait_once(struct rg_comm *comm, uint64_t seq,
                      struct rg_outcome *outcome_out)
@@ -106,6 +117,8 @@ static int wait_once(struct rg_comm *comm, uint64_t seq,
     if (status || outcome_out->state == RG_OUTCOME_COMMITTED ||
         outcome_out->state == RG_OUTCOME_ABORTED)
         return status;
+    if (waits_for_caller(comm))
+        return RG_EFAILED;
     rg_driver_progress(driver, comm->group, completed,
                        rg_load_relaxed(&comm->graphs) > 0, 1);
     status =
@@ -124,7 +137,8 @@ int rg_comm_wait(struct rg_comm *comm, uint64_t seq,
 
     if (seq > rg_load_relaxed(&comm->seq))
         return RG_EINVAL;
-    if (comm->last && !closed_status(comm)) {
+    /* What is queued behind a failure may wait for the caller as well. */
+    if (comm->last && !closed_status(comm) && !waits_for_caller(comm)) {
         status = rg_stream_synchronize(comm->last);
         if (status)
             return status;

@@ -19,11 +19,7 @@
 
 #include "runtime/exec/comm.h"
 #include "runtime/recovery/ledger.h"
-
-struct rg_notice_item {
-    struct rg_notice_item *next;
-    struct rg_notice notice;
-};
+#include "runtime/recovery/notices.h"
 
 struct rg_recovery {
     struct rg_comm *comm;
@@ -43,18 +39,18 @@ struct rg_recovery {
     /* Under comm->lock. */
     pthread_cond_t changed;
     int stop;
-    int failed;   /* creation cannot succeed: the status */
-    int rejoin;   /* asked for by the user's thread */
-    int withdraw; /* likewise: no longer */
-    /* An invocation has failed here and the group has not changed since: what
-     * is queued behind it waits for that. */
-    int stopped;
-    uint64_t epoch;    /* in force, its launches run; 0: none */
+    int failed;     /* creation cannot succeed: the status */
+    int rejoin;     /* asked for by the user's thread */
+    int withdraw;   /* likewise: no longer */
+    uint64_t epoch; /* in force, its launches run; 0: none */
+    /* The last epoch in which an invocation has failed here, or will: what is
+     * queued behind it waits for the next one. */
+    uint64_t stopped;
     uint64_t planned;  /* the last decided that was asked for */
     uint64_t refusals; /* requests the group has refused */
     int refusal;       /* why the last one was */
     struct rg_ledger ledger;
-    struct rg_notice_item *first, *last; /* owned */
+    struct rg_notices notices;
 };
 
 /* Starts the worker and asks to join; `rejoin` as in rg_join. */

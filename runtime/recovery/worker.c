@@ -46,23 +46,12 @@ static void reach(const struct rg_recovery *recovery, enum rg_phase phase,
 static void notify(struct rg_recovery *recovery, enum rg_notice_kind kind,
                    uint64_t epoch, int status, const struct rg_bitset *slots)
 {
-    struct rg_notice_item *item = calloc(1, sizeof *item);
+    struct rg_notice notice = {.kind = kind, .epoch = epoch, .status = status};
 
-    if (!item) {
-        rg_log(RG_LOG_ERROR, rank_of(recovery), "no memory for a notice");
-        return;
-    }
-    item->notice.kind = kind;
-    item->notice.epoch = epoch;
-    item->notice.status = status;
     for (int slot = -1; slots && (slot = rg_bitset_next(slots, slot + 1)) >= 0;)
-        item->notice.slots[slot / 64] |= 1ull << (slot % 64);
+        notice.slots[slot / 64] |= 1ull << (slot % 64);
     pthread_mutex_lock(&recovery->comm->lock);
-    if (recovery->first)
-        recovery->last->next = item;
-    else
-        recovery->first = item;
-    recovery->last = item;
+    rg_notices_push(&recovery->notices, &notice);
     pthread_cond_broadcast(&recovery->changed);
     pthread_mutex_unlock(&recovery->comm->lock);
 }
@@ -236,7 +225,6 @@ static void opened(struct rg_recovery *recovery)
     recovery->joining = 0;
     pthread_mutex_lock(&comm->lock);
     recovery->epoch = epoch;
-    recovery->stopped = 0;
     pthread_cond_broadcast(&recovery->changed);
     pthread_mutex_unlock(&comm->lock);
     reach(recovery, RG_PHASE_OPEN, epoch);
@@ -275,7 +263,10 @@ static void unreachable(struct rg_recovery *recovery)
 static void find_and_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
-    int status = rg_comm_routes_find(comm, comm->view, &recovery->slots);
+    /* The legacy backend has connections of its own. */
+    int status = comm->view->backend == RG_BACKEND_LEGACY
+                     ? RG_OK
+                     : rg_comm_routes_find(comm, comm->view, &recovery->slots);
 
     if (status == RG_EPENDING) {
         if (rg_clock_ns() > recovery->finding_limit)
@@ -325,13 +316,30 @@ static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
 static void set_stopped(struct rg_recovery *recovery)
 {
     pthread_mutex_lock(&recovery->comm->lock);
-    recovery->stopped = 1;
+    recovery->stopped = recovery->comm->view->epoch;
     pthread_mutex_unlock(&recovery->comm->lock);
+}
+
+/*
+ * Members that have failed stay until the caller lets them go (RG_MODE), so
+ * the epoch ends in no other way: what waits in it, or will, is aborted. Also
+ * when it is not open yet here.
+ */
+static void doom_epoch(struct rg_recovery *recovery, uint64_t epoch)
+{
+    struct rg_comm *comm = recovery->comm;
+
+    if (!comm->view || comm->view->epoch != epoch)
+        return;
+    set_stopped(recovery);
+    rg_hold_abort(comm);
 }
 
 static void on_notice(struct rg_recovery *recovery,
                       struct rg_group_event *event)
 {
+    if (event->status != 1)
+        doom_epoch(recovery, event->epoch);
     notify(recovery, event->status == 1 ? RG_NOTICE_WAITING : RG_NOTICE_FAILED,
            event->epoch, RG_OK, &event->slots);
     rg_bitset_fini(&event->slots);
@@ -387,6 +395,19 @@ static void report_stall(struct rg_recovery *recovery, uint64_t seq)
                            &recovery->slots);
 }
 
+/*
+ * Aborted by a notice (RG_MODE): who waited, for whomever, is not to blame when
+ * the change comes to ask who never began what others wait in.
+ */
+static void report_waiting(struct rg_recovery *recovery, uint64_t seq)
+{
+    if (!settings_of(recovery)->mode)
+        return;
+    rg_bitset_zero(&recovery->slots);
+    rg_driver_report_stall(driver_of(recovery), recovery->comm->group, seq,
+                           &recovery->slots);
+}
+
 static void own_failure(struct rg_recovery *recovery, uint64_t seq, int status)
 {
     rg_log(RG_LOG_ERROR, rank_of(recovery),
@@ -427,7 +448,9 @@ static void report_failure(struct rg_recovery *recovery)
 
     if (reasons & 1ull << -RG_ETIMEDOUT && mailbox_slots(recovery))
         report_stall(recovery, seq);
-    else if (!(reasons & 1ull << -RG_EABORTED))
+    else if (reasons & 1ull << -RG_EABORTED)
+        report_waiting(recovery, seq);
+    else
         own_failure(recovery, seq, RG_EFAILED);
 }
 
@@ -447,7 +470,9 @@ static void look_at_legacy(struct rg_recovery *recovery)
     else if (failure.status == RG_EFAILED && rg_bitset_count(&recovery->slots))
         rg_driver_report_unreachable(driver_of(recovery), comm->group,
                                      &recovery->slots);
-    else if (failure.status != RG_EABORTED && failure.status != RG_EUNAVAILABLE)
+    else if (failure.status == RG_EABORTED)
+        report_waiting(recovery, failure.seq);
+    else if (failure.status != RG_EUNAVAILABLE)
         own_failure(recovery, failure.seq, failure.status);
 }
 
@@ -462,12 +487,21 @@ static void look_at_device(struct rg_recovery *recovery)
         recovery->failure = failure;
         set_stopped(recovery);
         report_failure(recovery);
-    } else if (rg_load_acquire(&mailbox->expired)) {
-        rg_log(RG_LOG_ERROR, rank_of(recovery),
-               "group %u: no new view for %llu ms (RG_PARK_MS)", comm->group,
-               (unsigned long long)settings_of(recovery)->park_ms);
-        give_up(recovery, RG_EISOLATED);
     }
+}
+
+/* On either backend, somebody has waited for longer than its bound. */
+static void look_at_patience(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+
+    if (rg_load_relaxed(&comm->closed) ||
+        !rg_load_acquire(&comm->mapped->mailbox.expired))
+        return;
+    rg_log(RG_LOG_ERROR, rank_of(recovery),
+           "group %u: no new view for %llu ms (RG_PARK_MS)", comm->group,
+           (unsigned long long)settings_of(recovery)->park_ms);
+    give_up(recovery, RG_EISOLATED);
 }
 
 static void look_for_failures(struct rg_recovery *recovery)
@@ -480,6 +514,7 @@ static void look_for_failures(struct rg_recovery *recovery)
         look_at_legacy(recovery);
     else
         look_at_device(recovery);
+    look_at_patience(recovery);
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -578,12 +613,6 @@ static void *worker_main(void *arg)
 
 static void recovery_free(struct rg_recovery *recovery)
 {
-    while (recovery->first) {
-        struct rg_notice_item *item = recovery->first;
-
-        recovery->first = item->next;
-        free(item);
-    }
     rg_view_destroy(recovery->pending);
     rg_ledger_fini(&recovery->ledger);
     rg_bitset_fini(&recovery->slots);

@@ -30,6 +30,22 @@ static int route_disabled(const struct rg_route_provider *provider,
     return RG_OK;
 }
 
+int rg_route_is_any(int *any_out)
+{
+    const int providers = sizeof route_providers / sizeof *route_providers;
+    int disabled, any = 0;
+
+    for (int i = 0; i < providers; i++) {
+        const int status = route_disabled(route_providers[i], &disabled);
+
+        if (status)
+            return status;
+        any |= !disabled && route_providers[i]->kind != RG_ROUTE_NULL;
+    }
+    *any_out = any;
+    return RG_OK;
+}
+
 int rg_route_choose(struct rg_service *service,
                     const struct rg_route_peer *peer,
                     const struct rg_fd_source *source,

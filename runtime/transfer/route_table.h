@@ -29,6 +29,8 @@ struct rg_route_provider {
 extern const struct rg_route_provider rg_route_p2p;
 extern const struct rg_route_provider rg_route_null;
 
+/* Whether any route but that to oneself is switched on. RG_OK, RG_ECONFIG. */
+int rg_route_is_any(int *any_out);
 /*
  * One entry; falls through to the null route. RG_OK, or RG_ECONFIG for a
  * malformed switch.

@@ -71,6 +71,12 @@ tap_holds()
     echo "$output" | grep -qF -- "$1"
 }
 
+# It holds TEXT on one line only.
+tap_holds_once()
+{
+    [ "$(echo "$output" | grep -cF -- "$1")" -eq 1 ]
+}
+
 tap_end()
 {
     echo "1..$tap_count"

@@ -32,4 +32,9 @@ tap_run env RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 2 \
     --case '*.eager'
 tap_ended 6 "a fault that was not injected fails the case" \
     tap_holds 'not injected: at view 9'
+tap_run env RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 2 \
+    validate/rg_validate --case '*.eager' --fault \
+    'at seq 3 phase start rank 0 kill; at seq 3 phase start rank 1 exit'
+tap_ended 6 "a plan that nobody survives fails the case" \
+    tap_holds_once 'no survivor'
 tap_end

@@ -667,6 +667,32 @@ static void gathers_pair_by_call(void **state)
         expect_status(world, rank, RG_MSG_GATHERED, RG_EINVAL);
 }
 
+/* It is over when all have made it, so nobody's answer gets lost. */
+static void a_refused_gather_is_a_call_of_all(void **state)
+{
+    struct world *world = formed(state);
+
+    for (int call = 1; call <= 2; call++) {
+        struct rg_message *message = request(RG_MSG_GATHER);
+
+        message->status = RG_EINVAL;
+        ask(world, 1, message);
+        settle(world);
+        assert_int_equal(world->boxed[1], 0);
+        for (int rank = 0; rank < RANKS; rank++)
+            if (rank != 1)
+                ask_text(world, rank, RG_MSG_GATHER, "1");
+        settle(world);
+        for (int rank = 0; rank < RANKS; rank++)
+            expect_status(world, rank, RG_MSG_GATHERED, RG_EINVAL);
+    }
+    for (int rank = 0; rank < RANKS; rank++)
+        ask_text(world, rank, RG_MSG_GATHER, "2");
+    settle(world);
+    for (int rank = 0; rank < RANKS; rank++)
+        expect_status(world, rank, RG_MSG_GATHERED, RG_OK);
+}
+
 static void give_up(struct world *world, int rank)
 {
     struct rg_message *message = request(RG_MSG_GATHER);
@@ -808,6 +834,7 @@ int main(void)
         TEST(a_pair_ends_with_either_end),
         TEST(gather_answers_in_rank_order),
         TEST(gathers_pair_by_call),
+        TEST(a_refused_gather_is_a_call_of_all),
         TEST(a_gather_given_up_ends_for_all),
         TEST(a_gather_passed_over_ends_for_all),
         TEST(gather_before_the_first_view_is_unavailable),

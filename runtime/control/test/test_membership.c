@@ -51,6 +51,7 @@ struct process {
     int error;      /* status of the last ERROR */
     int prepares;   /* seen */
     int notices[RG_NOTICE_COUNT];
+    unsigned int failed; /* slots of the last notice of failures */
     int has_graphs;
 };
 
@@ -134,6 +135,12 @@ static void deliver(struct job *job, int rank, const struct rg_message *message)
         process->error = message->status;
     } else if (message->kind == RG_MSG_NOTICE) {
         process->notices[message->status]++;
+        for (int slot = 0; message->status == RG_NOTICE_FAILED && slot < 32;
+             slot++)
+            process->failed = (process->failed & ~(1u << slot)) |
+                              (unsigned int)(slot < job->ranks &&
+                                             rg_message_has_slot(message, slot))
+                                  << slot;
     }
 }
 
@@ -366,18 +373,25 @@ static void assert_members(const struct job *job, unsigned int mask,
     }
 }
 
-static void report_stall(struct job *job, int rank, uint64_t seq, int waits_for)
+static void report(struct job *job, int rank, int evidence, uint64_t seq,
+                   int accused)
 {
     struct rg_message *message = request(RG_MSG_REPORT);
     struct rg_bitset slots;
 
     rg_bitset_init(&slots, job->ranks);
-    rg_bitset_set(&slots, waits_for);
+    if (accused >= 0)
+        rg_bitset_set(&slots, accused);
     rg_message_set_slots(message, &slots);
     rg_bitset_fini(&slots);
-    message->status = RG_EVIDENCE_STALLED;
+    message->status = evidence;
     message->claimed = seq;
     ask(job, rank, message);
+}
+
+static void report_stall(struct job *job, int rank, uint64_t seq, int waits_for)
+{
+    report(job, rank, RG_EVIDENCE_STALLED, seq, waits_for);
 }
 
 /* All present members ask for the same change. */
@@ -509,6 +523,44 @@ static void the_lowest_takes_over(void **state)
 }
 
 /* A view that some had accepted is made good before anything changes. */
+/* Whoever does not answer it is gone when that window is over. */
+static void a_silent_coordinator_costs_one_window(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    job->processes[0].side = 1;
+    for (int beat = 0; beat <= MISS_MS / HEARTBEAT_MS; beat++)
+        tick(job);
+    assert_members(job, 0xf, 1);
+    for (int rank = 1; rank < 4; rank++)
+        fire(job, rank, 1, RG_TIMER_WINDOW);
+    settle(job);
+    for (int rank = 1; rank < 4; rank++) {
+        assert_true(job->processes[rank].epoch == 2);
+        assert_int_equal(view_of(job, rank)->nactive, 3);
+        assert_int_equal(view_of(job, rank)->coordinator, 1);
+    }
+    destroy(job);
+}
+
+/* But who answers in time stays, and nothing is aborted. */
+static void a_coordinator_that_answers_its_successor_stays(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    job->processes[0].side = 1;
+    for (int beat = 0; beat <= MISS_MS / HEARTBEAT_MS; beat++)
+        tick(job);
+    job->processes[0].side = 0;
+    tick(job);
+    assert_members(job, 0xf, 1);
+    assert_int_equal(
+        rg_coordinator_is_steady(job->processes[1].coordinator, GROUP), 1);
+    destroy(job);
+}
+
 static void a_successor_adopts_what_was_proposed(void **state)
 {
     struct job *job = create(4, RG_MODE_SYNC);
@@ -583,6 +635,38 @@ static void the_isolated_come_back_into_their_slots(void **state)
     assert_members(job, 0x1f, view_of(job, 0)->epoch);
     assert_true(view_of(job, 0)->members[4].incarnation > before);
     assert_int_equal(view_of(job, 0)->members[4].quarantine, 0);
+    destroy(job);
+}
+
+/* Who gives up waiting is not waited for, whether or not it was to come in. */
+static void a_withdrawn_rejoin_lets_the_others_go_on(void **state)
+{
+    struct job *job = create(5, RG_MODE_SYNC);
+
+    (void)state;
+    job->processes[4].side = 1;
+    pass_time(job);
+    job->processes[4].side = 0;
+    ask(job, 4, request(RG_MSG_LEAVE));
+    join(job, 4, 1, RG_BACKEND_NEW);
+    settle(job);
+    ask(job, 4, request(RG_MSG_LEAVE));
+    settle(job);
+    change(job, 0xf, 0, 0);
+    assert_members(job, 0xf, 3);
+    join(job, 4, 1, RG_BACKEND_NEW);
+    settle(job);
+    job->hold_kind = RG_MSG_QUIESCED;
+    change(job, 0xf, 0, 0); /* it is a part of this one */
+    ask(job, 4, request(RG_MSG_LEAVE));
+    settle(job);
+    job->hold_kind = 0;
+    tick(job);
+    assert_members(job, 0xf, 4);
+    join(job, 4, 1, RG_BACKEND_NEW);
+    settle(job);
+    change(job, 0xf, 0, 0);
+    assert_members(job, 0x1f, 5);
     destroy(job);
 }
 
@@ -686,6 +770,28 @@ static void a_legacy_joiner_turns_the_group_legacy(void **state)
     destroy(job);
 }
 
+/* A failure finds launches in flight that are for the group's backend. */
+static void a_failure_does_not_turn_the_group_legacy(void **state)
+{
+    struct job *job = create(4, RG_MODE_SYNC);
+
+    (void)state;
+    die_and_exit(job, 3);
+    boot(job, 3);
+    join(job, 3, 1, RG_BACKEND_LEGACY);
+    settle(job);
+    for (int rank = 0; rank < 3; rank++)
+        job->processes[rank].claimed = 60;
+    report_stall(job, 0, 60, 1);
+    settle(job);
+    assert_members(job, 0x7, 3);
+    assert_true(view_of(job, 0)->backend == RG_BACKEND_NEW);
+    change(job, 0x7, 0, 0);
+    assert_members(job, 0xf, 4);
+    assert_true(view_of(job, 0)->backend == RG_BACKEND_LEGACY);
+    destroy(job);
+}
+
 /* ---- stalls ---------------------------------------------------------------
  */
 
@@ -764,6 +870,52 @@ static void failures_wait_for_a_change(void **state)
         assert_members(job, 0x7, 2);
         destroy(job);
     }
+}
+
+/* Neither who waits nor who has said whom it does not reach. */
+static void a_notice_names_who_has_failed(void **state)
+{
+    struct job *job = create(5, RG_MODE_MANAGED);
+
+    (void)state;
+    report_stall(job, 4, 60, 3);
+    settle(job);
+    tick(job); /* the others may have something to say yet */
+    assert_int_equal(job->processes[0].notices[RG_NOTICE_FAILED], 0);
+    report_stall(job, 0, 60, 4);
+    report_stall(job, 3, 60, 2);
+    report_stall(job, 1, 60, 0);
+    settle(job);
+    tick(job);
+    tick(job);
+    for (int rank = 0; rank < 5; rank++) {
+        assert_int_equal(job->processes[rank].notices[RG_NOTICE_FAILED], 1);
+        assert_int_equal(job->processes[rank].failed, 1u << 2);
+    }
+    change(job, 0x1f, 1u << 2, 0);
+    assert_members(job, 0x1b, 2);
+    report(job, 1, RG_EVIDENCE_UNREACHABLE, 0, 4);
+    settle(job);
+    tick(job);
+    tick(job);
+    assert_int_equal(job->processes[0].failed, 1u << 4);
+    destroy(job);
+}
+
+/* A report that names nobody says that its sender waits itself. */
+static void who_was_aborted_waiting_is_not_to_blame(void **state)
+{
+    struct job *job = create(4, RG_MODE_DEACTIVATE);
+
+    (void)state;
+    job->processes[0].claimed = job->processes[1].claimed = 60;
+    job->processes[2].claimed = job->processes[3].claimed = 59;
+    report_stall(job, 0, 60, 2);
+    report(job, 2, RG_EVIDENCE_STALLED, 59, -1);
+    settle(job);
+    change(job, 0xf, 0, 0);
+    assert_members(job, 0x7, 2); /* rank 3 never began seq 60, nor waits */
+    destroy(job);
 }
 
 static void members_leave_by_plan(void **state)
@@ -947,19 +1099,25 @@ int main(void)
         cmocka_unit_test(a_silent_member_is_probed_and_leaves),
         cmocka_unit_test(a_silent_member_that_answers_stays),
         cmocka_unit_test(the_lowest_takes_over),
+        cmocka_unit_test(a_silent_coordinator_costs_one_window),
+        cmocka_unit_test(a_coordinator_that_answers_its_successor_stays),
         cmocka_unit_test(a_successor_adopts_what_was_proposed),
         cmocka_unit_test(a_replaced_coordinator_steps_down),
         cmocka_unit_test(half_with_the_lowest_goes_on),
         cmocka_unit_test(the_isolated_come_back_into_their_slots),
+        cmocka_unit_test(a_withdrawn_rejoin_lets_the_others_go_on),
         cmocka_unit_test(joiners_wait_for_stragglers),
         cmocka_unit_test(survivors_cannot_rule_out_what_the_dead_decided),
         cmocka_unit_test(a_new_process_gets_the_old_slot),
         cmocka_unit_test(a_legacy_joiner_is_refused_while_graphs_live),
         cmocka_unit_test(a_legacy_joiner_turns_the_group_legacy),
+        cmocka_unit_test(a_failure_does_not_turn_the_group_legacy),
         cmocka_unit_test(who_never_began_the_seq_is_the_culprit),
         cmocka_unit_test(the_coordinator_itself_may_be_the_culprit),
         cmocka_unit_test(a_wait_cycle_is_a_failure_of_links),
         cmocka_unit_test(failures_wait_for_a_change),
+        cmocka_unit_test(a_notice_names_who_has_failed),
+        cmocka_unit_test(who_was_aborted_waiting_is_not_to_blame),
         cmocka_unit_test(members_leave_by_plan),
         cmocka_unit_test(a_leaving_coordinator_hands_over),
         cmocka_unit_test(a_change_must_leave_somebody),

@@ -14,7 +14,8 @@
 enum {
     EMU_MAX_TEAMS = 4,
     EMU_TEAM_BYTES = 1 << 20, /* a launch gets one more team for each */
-    EMU_ALIGN = 256
+    EMU_ALIGN = 256,
+    EMU_TAIL_BYTES = 4096 /* behind a region; a page */
 };
 
 static int emu_count(void)
@@ -79,6 +80,33 @@ static int emu_info(void *opaque, struct rg_device_info *info_out)
     return RG_OK;
 }
 
+/*
+ * Behind a region: how many ranks of this process use the mapping. They are
+ * threads and have it in common, so that a race is seen as one; it goes with
+ * the last of them, for a rank may end without the others knowing.
+ */
+static size_t tail_offset(size_t bytes)
+{
+    return (bytes + EMU_TAIL_BYTES - 1) / EMU_TAIL_BYTES * EMU_TAIL_BYTES;
+}
+
+static uint64_t *region_users(void *base, size_t bytes)
+{
+    return (uint64_t *)(void *)((unsigned char *)base + tail_offset(bytes));
+}
+
+static size_t region_size(size_t bytes)
+{
+    return tail_offset(bytes) + EMU_TAIL_BYTES;
+}
+
+static void region_release(void *base, size_t bytes)
+{
+    /* Whoever unmaps it comes behind all that the others have done to it. */
+    if (__atomic_sub_fetch(region_users(base, bytes), 1, __ATOMIC_ACQ_REL) == 0)
+        munmap(base, region_size(bytes));
+}
+
 static int emu_region_create(void *device, size_t bytes, void **base_out,
                              int *fd_out)
 {
@@ -86,18 +114,20 @@ static int emu_region_create(void *device, size_t bytes, void **base_out,
     void *base;
 
     (void)device;
-    if (fd < 0 || ftruncate(fd, (off_t)bytes)) {
+    if (fd < 0 || ftruncate(fd, (off_t)region_size(bytes))) {
         rg_log(RG_LOG_ERROR, -1, "no memory for a region of %zu bytes: %m",
                bytes);
         if (fd >= 0)
             close(fd);
         return RG_ENOMEM;
     }
-    base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    base = mmap(NULL, region_size(bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
+                fd, 0);
     if (base == MAP_FAILED) {
         close(fd);
         return RG_ENOMEM;
     }
+    *region_users(base, bytes) = 1;
     *base_out = base;
     *fd_out = fd;
     return RG_OK;
@@ -106,11 +136,10 @@ static int emu_region_create(void *device, size_t bytes, void **base_out,
 static void emu_region_destroy(void *device, void *base, size_t bytes, int fd)
 {
     (void)device;
-    munmap(base, bytes);
+    region_release(base, bytes);
     close(fd);
 }
 
-/* Threads of one process use one mapping, so that a race is seen as one. */
 static int emu_needs_fd(void *device, const struct rg_region_key *key)
 {
     return key->process != ((struct emu_device *)device)->process;
@@ -122,7 +151,9 @@ static int emu_region_map(void *device, const struct rg_region_key *key, int fd,
     void *base;
 
     if (!emu_needs_fd(device, key)) {
-        *base_out = (void *)(uintptr_t)key->base;
+        base = (void *)(uintptr_t)key->base;
+        __atomic_add_fetch(region_users(base, bytes), 1, __ATOMIC_RELAXED);
+        *base_out = base;
         return RG_OK;
     }
     base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -137,6 +168,8 @@ static void emu_region_unmap(void *device, const struct rg_region_key *key,
 {
     if (emu_needs_fd(device, key))
         munmap(base, bytes);
+    else
+        region_release(base, bytes);
 }
 
 static int emu_copy(void *device, void *dst, const void *src, size_t bytes)

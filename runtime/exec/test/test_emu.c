@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -450,6 +451,43 @@ static void a_launch_gets_teams_by_its_size(void **state)
     world->ops->close(device);
 }
 
+/* ---- memory ------------------------------------------------------------- */
+
+/* Threads have one mapping in common; either may be the first to let it go. */
+static void a_region_lasts_as_long_as_it_is_used(void **state)
+{
+    const size_t bytes = 12345;
+    struct world *world = *state;
+    const struct rg_memory_ops *ops = world->ops->memory;
+    unsigned char *base, *mapped;
+    unsigned char resident[4];
+    int fd;
+
+    for (int owner_first = 0; owner_first < 2; owner_first++) {
+        struct rg_region_key key = {.process = ops->process(world->device)};
+
+        assert_int_equal(
+            ops->region_create(world->device, bytes, (void **)&base, &fd),
+            RG_OK);
+        key.base = (uint64_t)(uintptr_t)base;
+        assert_int_equal(
+            ops->region_map(world->device, &key, -1, bytes, (void **)&mapped),
+            RG_OK);
+        assert_ptr_equal(mapped, base);
+        if (owner_first)
+            ops->region_destroy(world->device, base, bytes, fd);
+        else
+            ops->region_unmap(world->device, &key, mapped, bytes);
+        assert_int_equal(mincore(base, bytes, resident), 0);
+        memset(base, 1, bytes);
+        if (owner_first)
+            ops->region_unmap(world->device, &key, mapped, bytes);
+        else
+            ops->region_destroy(world->device, base, bytes, fd);
+        assert_int_equal(mincore(base, bytes, resident), -1);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -469,6 +507,7 @@ int main(void)
         TEST_TWO(events_take_their_time_in_order),
         TEST(every_part_of_a_launch_runs_once),
         TEST(a_launch_gets_teams_by_its_size),
+        TEST(a_region_lasts_as_long_as_it_is_used),
     };
 
     mallopt(M_PERTURB, 0xa5);

@@ -124,6 +124,29 @@ static void many_epochs_are_kept(void **state)
     rg_ledger_fini(&ledger);
 }
 
+/* An old seq has no outcome any more, rather than one of another epoch. */
+static void the_oldest_epochs_are_forgotten(void **state)
+{
+    const uint64_t last = 10000, kept = last + 1 - RG_OUTCOME_EPOCHS;
+    struct rg_ledger ledger = {0};
+
+    (void)state;
+    for (uint64_t epoch = 1; epoch <= last; epoch++) {
+        enter(&ledger, epoch, epoch * 10 - 3, epoch * 10, 0x3);
+        assert_true(ledger.count <= RG_OUTCOME_EPOCHS);
+        assert_true(ledger.room <= RG_OUTCOME_EPOCHS);
+    }
+    assert_int_equal(ledger.count, RG_OUTCOME_EPOCHS);
+    assert_true(is_unknown(&ledger, 10));
+    assert_true(is_unknown(&ledger, kept * 10 - 1));
+    for (uint64_t epoch = kept; epoch < last; epoch++) {
+        check(&ledger, epoch * 10 + 7, 0, 0, RG_OUTCOME_COMMITTED, epoch);
+        check(&ledger, epoch * 10 + 8, 0, 0, RG_OUTCOME_ABORTED, epoch);
+    }
+    check(&ledger, last * 10, 0, 0, RG_OUTCOME_PENDING, last);
+    rg_ledger_fini(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_view_decides_the_epoch_before),
         cmocka_unit_test(an_epoch_that_was_left_stays_open_to_doubt),
         cmocka_unit_test(many_epochs_are_kept),
+        cmocka_unit_test(the_oldest_epochs_are_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -367,12 +367,18 @@ static void switches_turn_a_route_off(void **state)
     const struct rg_route_peer self = peer_of(world, 0);
     const struct rg_route_peer peer = peer_of(world, 1);
     struct rg_route route;
+    int any;
 
     for (int i = 0; i < 2; i++) {
+        assert_int_equal(rg_route_is_any(&any), RG_OK);
+        assert_true(any);
         setenv(names[i], "1", 1);
+        assert_int_equal(rg_route_is_any(&any), RG_OK);
+        assert_false(any);
         assert_int_equal(choose(world, 0, &peer).kind, RG_ROUTE_NULL);
         assert_int_equal(choose(world, 0, &self).kind, RG_ROUTE_SELF);
         setenv(names[i], "maybe", 1);
+        assert_int_equal(rg_route_is_any(&any), RG_ECONFIG);
         assert_int_equal(
             rg_route_choose(world->service[0], &peer, &source, &route),
             RG_ECONFIG);
