@@ -1,0 +1,1 @@
+noinst_HEADERS += runtime/policy/table.h
