@@ -9,6 +9,7 @@
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
 #include "runtime/exec/routes.h"
+#include "runtime/exec/select.h"
 #include "runtime/recovery/recovery.h"
 
 enum {
@@ -243,15 +244,31 @@ static void opened(struct rg_recovery *recovery)
     notify(recovery, RG_NOTICE_VIEW, epoch, RG_OK, NULL);
 }
 
+/* Where this rank asked for something else than the group runs by. */
+static void report_selection(const struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    const char *own = comm->context->selection;
+
+    if (recovery->joining && *own && strcmp(own, comm->view->policy))
+        rg_log(RG_LOG_WARN, rank_of(recovery),
+               "RG_POLICY and RG_ALGO differ from those in force: ignored");
+}
+
 static int view_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
     struct rg_plan_input input = rg_comm_plan_input(comm, comm->view);
+    int status;
 
     rg_comm_routes_dense(comm, comm->view, comm->routes);
     pthread_mutex_lock(&comm->lock);
-    rg_plan_build(&comm->layout, &input, comm->plan);
+    status = rg_plan_build(&comm->layout, &input, comm->plan);
     pthread_mutex_unlock(&comm->lock);
+    if (status)
+        return status;
+    rg_policy_report(&comm->layout, &input);
+    report_selection(recovery);
     publish(recovery);
     return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
                                                 : comm->held.claimed);
@@ -492,7 +509,7 @@ static int join(struct rg_recovery *recovery, int rejoin)
                            .capacity = context->config.capacity,
                            .first_seq = context->config.first_seq,
                            .rejoin = rejoin,
-                           .policy = context->config.algo_override};
+                           .policy = context->selection};
     int status = rg_policy_check(&comm->layout, join.policy);
 
     if (status == RG_OK)
