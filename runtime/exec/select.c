@@ -389,11 +389,8 @@ int rg_policy_fits(const struct rg_layout *layout, const char *text,
 void rg_policy_report(const struct rg_layout *layout,
                       const struct rg_plan_input *input)
 {
-    const struct rg_view *view = input->view;
-
-    /* One of the group says what concerns all. */
-    if (view->members[view->order[0]].world_rank == input->rank)
-        text_fits(layout, view->policy, input, RG_LOG_WARN);
+    if (input->rank == 0)
+        text_fits(layout, input->view->policy, input, RG_LOG_WARN);
 }
 
 /* ---- the rules of one type ---------------------------------------------- */

@@ -189,14 +189,36 @@ static void on_prepare(struct rg_recovery *recovery,
                        comm->held.completed, comm->held.claimed, NULL);
 }
 
+/* What this rank makes of the view's policy; its routes are not known yet. */
+static int rules_of(const struct rg_recovery *recovery, uint64_t *hash_out)
+{
+    const struct rg_comm *comm = recovery->comm;
+    struct rg_plan_input input = rg_comm_plan_input(comm, recovery->pending);
+    struct rg_rules rules[RG_COLL_COUNT];
+    int status;
+
+    input.routes = NULL;
+    status = rg_rules_build(&comm->layout, &input, rules);
+    if (status == RG_OK)
+        *hash_out = rg_rules_hash(rules);
+    return status;
+}
+
 static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)
 {
+    uint64_t rules = 0;
+    int status;
+
     rg_view_destroy(recovery->pending);
     recovery->pending = event->view;
     event->view = NULL;
     reach(recovery, RG_PHASE_VIEW, event->epoch);
-    rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
-                         event->epoch);
+    status = rules_of(recovery, &rules);
+    if (status)
+        give_up(recovery, status);
+    else
+        rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
+                             event->epoch, rules);
 }
 
 /* ---- a new view in force ------------------------------------------------ */
