@@ -289,7 +289,14 @@ static int view_open(struct rg_recovery *recovery)
     pthread_mutex_unlock(&comm->lock);
     if (status)
         return status;
-    rg_policy_report(&comm->layout, &input);
+    /* What the group is started with must apply; later views have members
+     * and routes that nobody has chosen. */
+    if (comm->view->epoch == 1)
+        status = rg_policy_fits(&comm->layout, comm->view->policy, &input);
+    else
+        rg_policy_report(&comm->layout, &input);
+    if (status)
+        return status;
     report_selection(recovery);
     publish(recovery);
     return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
