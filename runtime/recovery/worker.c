@@ -293,10 +293,9 @@ static int view_open(struct rg_recovery *recovery)
      * and routes that nobody has chosen. */
     if (comm->view->epoch == 1)
         status = rg_policy_fits(&comm->layout, comm->view->policy, &input);
-    else
-        rg_policy_report(&comm->layout, &input);
     if (status)
         return status;
+    rg_policy_report(&comm->layout, &input);
     report_selection(recovery);
     publish(recovery);
     return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
