@@ -14,9 +14,9 @@ RG_POLICY_DEFAULTS = \
 RG_POLICY_EMBED = runtime/policy/default/embed
 nodist_librg_policy_a_SOURCES = runtime/policy/default_text.c
 EXTRA_DIST += $(RG_POLICY_DEFAULTS) $(RG_POLICY_EMBED)
-CLEANFILES += runtime/policy/default_text.c
+CLEANFILES += $(nodist_librg_policy_a_SOURCES)
 
-runtime/policy/default_text.c: $(RG_POLICY_DEFAULTS) $(RG_POLICY_EMBED)
+$(nodist_librg_policy_a_SOURCES): $(RG_POLICY_DEFAULTS) $(RG_POLICY_EMBED)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cd $(srcdir) && \
 	$(RG_POLICY_EMBED) $(RG_POLICY_DEFAULTS) \
 		>$(abs_top_builddir)/$@.tmp && \
