@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	scripts/check \
 	scripts/check-headers \
 	scripts/check-layers \
+	scripts/fuzz \
 	scripts/gpu-report \
 	scripts/install-deps \
 	scripts/layers.txt \

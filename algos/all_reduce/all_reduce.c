@@ -46,7 +46,8 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
     /* Aborted for the group before it was launched here. */
     if ((int64_t)(call->seq - plan->first_seq) < 0)
         return 0;
-    call->rule = rg_rule_for(plan, RG_COLL_all_reduce, bytes);
+    call->rule = rg_rule_for(plan, RG_COLL_all_reduce,
+                             RG_CAT(RG_, RG_ENTRY_DTYPE), bytes);
     call->workspace =
         plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
     *run_out = RG_RUN(call->rule->algo, call->rule->channels, plan->epoch);
@@ -69,7 +70,7 @@ RG_FN void all_reduce_any(const struct rg_launch *launch,
     if (!open->granted) {
         failed = rg_fail(&call, RG_EABORTED, -1);
     } else if (call.count * sizeof(rg_elem) <= open->hot.max_bytes) {
-        run = open->hot.run;
+        run = open->hot.run + ((uint64_t)(call.team.count - 1) << 32);
         failed = all_reduce_packets_hot(&call, op, &open->hot, ahead);
     } else {
         failed = all_reduce_planned(&call, op, &run);

@@ -10,7 +10,8 @@ librg_exec_a_SOURCES = \
 	runtime/exec/launch.c \
 	runtime/exec/legacy_path.c runtime/exec/legacy_path.h \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
-	runtime/exec/routes.c runtime/exec/routes.h
+	runtime/exec/routes.c runtime/exec/routes.h \
+	runtime/exec/select.c runtime/exec/select.h
 
 # The launch that keeps a held word, for each device.
 RG_HELP_OBJECTS = runtime/device/help.o
@@ -34,7 +35,7 @@ endif
 
 rg_unit_tests += runtime/exec/test/test_plan
 runtime_exec_test_test_plan_SOURCES = runtime/exec/test/test_plan.c
-runtime_exec_test_test_plan_LDADD = librg_exec.a librg_control.a \
+runtime_exec_test_test_plan_LDADD = librg_exec.a librg_policy.a librg_control.a \
 	librg_core.a $(CMOCKA_LIBS)
 
 rg_unit_tests += runtime/exec/test/test_emu

@@ -9,6 +9,7 @@
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
 #include "runtime/exec/routes.h"
+#include "runtime/exec/select.h"
 #include "runtime/recovery/recovery.h"
 
 enum {
@@ -177,14 +178,51 @@ static void on_prepare(struct rg_recovery *recovery,
                        comm->held.completed, comm->held.claimed, NULL);
 }
 
+/* Reads the view's policy, unless it is that of the view before. */
+static int read_selection(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    const char *policy = recovery->pending->policy;
+
+    if (rg_selection_is(recovery->selection, policy))
+        return RG_OK;
+    rg_selection_destroy(recovery->selection);
+    recovery->selection = NULL;
+    return rg_selection_create(policy, comm->context->config.device,
+                               &recovery->selection);
+}
+
+/* What this rank makes of the view's policy; its routes are not known yet. */
+static int make_rules(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    struct rg_plan_input input = rg_comm_plan_input(comm, recovery->pending);
+    struct rg_rules rules[RG_COLL_COUNT];
+    int status = read_selection(recovery);
+
+    input.routes = NULL;
+    input.selection = recovery->selection;
+    if (status == RG_OK)
+        status = rg_rules_build(&comm->layout, &input, rules);
+    if (status == RG_OK)
+        recovery->rules = rg_rules_hash(rules);
+    return status;
+}
+
 static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)
 {
+    int status;
+
     rg_view_destroy(recovery->pending);
     recovery->pending = event->view;
     event->view = NULL;
     reach(recovery, RG_PHASE_VIEW, event->epoch);
-    rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
-                         event->epoch);
+    status = make_rules(recovery);
+    if (status)
+        give_up(recovery, status);
+    else
+        rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
+                             event->epoch, recovery->rules);
 }
 
 /* ---- a new view in force ------------------------------------------------ */
@@ -231,15 +269,60 @@ static void opened(struct rg_recovery *recovery)
     notify(recovery, RG_NOTICE_VIEW, epoch, RG_OK, NULL);
 }
 
+/* Where this rank asked for something else than the group runs by. */
+static void report_selection(const struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    const char *own = comm->context->selection;
+
+    if (recovery->joining && *own && strcmp(own, comm->view->policy))
+        rg_log(RG_LOG_WARN, rank_of(recovery),
+               "RG_POLICY and RG_ALGO differ from those in force: ignored");
+}
+
+/* Whether the plan that has been built is the group's, and as asked for. */
+static int check_selection(const struct rg_recovery *recovery,
+                           const struct rg_plan_input *input)
+{
+    const struct rg_comm *comm = recovery->comm;
+    int status = RG_OK;
+
+    if (comm->view->backend != RG_BACKEND_NEW)
+        return RG_OK;
+    /* Others run by what was said before the routes were known. */
+    if (rg_rules_hash(comm->plan->rules) != recovery->rules) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery),
+               "group %u: by this rank's routes other rules than the group's "
+               "would apply",
+               comm->group);
+        return RG_EPOLICY;
+    }
+    /* What the group is started with must apply; later views have members and
+     * routes that nobody has chosen. */
+    if (comm->view->epoch == 1)
+        status = rg_policy_fits(&comm->layout, comm->view->policy, input);
+    if (status)
+        return status;
+    rg_policy_report(&comm->layout, input);
+    report_selection(recovery);
+    return RG_OK;
+}
+
 static int view_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
     struct rg_plan_input input = rg_comm_plan_input(comm, comm->view);
+    int status;
 
+    input.selection = recovery->selection;
     rg_comm_routes_dense(comm, comm->view, comm->routes);
     pthread_mutex_lock(&comm->lock);
-    rg_plan_build(&comm->layout, &input, comm->plan);
+    status = rg_plan_build(&comm->layout, &input, comm->plan);
     pthread_mutex_unlock(&comm->lock);
+    if (status == RG_OK)
+        status = check_selection(recovery, &input);
+    if (status)
+        return status;
     publish(recovery);
     return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
                                                 : comm->held.claimed);
@@ -527,7 +610,7 @@ static int join(struct rg_recovery *recovery, int rejoin)
                            .capacity = context->config.capacity,
                            .first_seq = context->config.first_seq,
                            .rejoin = rejoin,
-                           .policy = context->config.algo_override};
+                           .policy = context->selection};
     int status = rg_policy_check(&comm->layout, join.policy);
 
     if (status == RG_OK)
@@ -614,6 +697,7 @@ static void *worker_main(void *arg)
 static void recovery_free(struct rg_recovery *recovery)
 {
     rg_view_destroy(recovery->pending);
+    rg_selection_destroy(recovery->selection);
     rg_ledger_fini(&recovery->ledger);
     rg_bitset_fini(&recovery->slots);
     pthread_cond_destroy(&recovery->changed);
