@@ -8,6 +8,7 @@
 #include "runtime/core/log.h"
 #include "runtime/device/share.h"
 #include "runtime/device/packet.h"
+#include "runtime/exec/locality.h"
 #include "runtime/regroup.h"
 
 /* ---- layout ------------------------------------------------------------- */
@@ -315,7 +316,9 @@ static void rules_resolve(struct rg_rules *rules,
 
 size_t rg_plan_bytes(int capacity)
 {
-    return sizeof(struct rg_plan) + (size_t)capacity * sizeof(struct rg_route);
+    return sizeof(struct rg_plan) +
+           (size_t)capacity *
+               (sizeof(struct rg_route) + sizeof(struct rg_place));
 }
 
 void rg_plan_build(const struct rg_layout *layout,
@@ -334,6 +337,7 @@ void rg_plan_build(const struct rg_layout *layout,
     memcpy(plan_out->offset, layout->offset, sizeof plan_out->offset);
     memcpy(plan_out->routes, input->routes,
            (size_t)view->nactive * sizeof *input->routes);
+    rg_locality_build(view, input->node_ranks, plan_out);
     for (int coll = 0; coll < RG_COLL_COUNT; coll++)
         rules_resolve(&plan_out->rules[coll], layout, coll, input);
 }

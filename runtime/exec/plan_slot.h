@@ -41,8 +41,9 @@ struct rg_plan_input {
     const struct rg_route *routes; /* [view->nactive] */
     int rank;
     enum rg_device_kind kind;
-    int channels;       /* of a rule that does not say how many */
-    uint64_t workspace; /* offset of the generation in the region */
+    int channels;        /* of a rule that does not say how many */
+    uint64_t node_ranks; /* slots that count as one node; 0: by their host */
+    uint64_t workspace;  /* offset of the generation in the region */
 };
 
 /* Bytes of a plan for a capacity. */
