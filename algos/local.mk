@@ -6,6 +6,8 @@ librg_algos_a_SOURCES = \
 	algos/all_reduce/all_reduce_oneshot.c \
 	algos/all_reduce/all_reduce_oneshot_ll.c \
 	algos/all_reduce/all_reduce_ring.c \
+	algos/all_reduce/all_reduce_twoshot_ll.c \
+	algos/pattern/packets.h \
 	algos/pattern/ring.h
 librg_algos_a_LIBADD = $(RG_ALGO_OBJECTS)
 librg_algos_a_DEPENDENCIES = $(RG_ALGO_OBJECTS)
