@@ -13,6 +13,7 @@
 #define RG_ALL_REDUCE_LIST(X)                                                  \
     X(oneshot_ll)                                                              \
     X(twoshot_ll)                                                              \
+    X(doubling_ll)                                                             \
     X(oneshot)                                                                 \
     X(ring)
 
