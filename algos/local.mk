@@ -7,6 +7,7 @@ librg_algos_a_SOURCES = \
 	algos/all_reduce/all_reduce_oneshot.c \
 	algos/all_reduce/all_reduce_oneshot_ll.c \
 	algos/all_reduce/all_reduce_ring.c \
+	algos/all_reduce/all_reduce_twoshot.c \
 	algos/all_reduce/all_reduce_twoshot_ll.c \
 	algos/pattern/packets.h \
 	algos/pattern/ring.h

@@ -8,6 +8,7 @@
 #include "algos/all_reduce/all_reduce_oneshot.c"
 #include "algos/all_reduce/all_reduce_oneshot_ll.c"
 #include "algos/all_reduce/all_reduce_ring.c"
+#include "algos/all_reduce/all_reduce_twoshot.c"
 #include "algos/all_reduce/all_reduce_twoshot_ll.c"
 #include "runtime/device/entry.h"
 

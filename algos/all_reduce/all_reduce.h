@@ -15,6 +15,7 @@
     X(twoshot_ll)                                                              \
     X(doubling_ll)                                                             \
     X(oneshot)                                                                 \
+    X(twoshot)                                                                 \
     X(ring)
 
 #define RG_X(name) RG_ALL_REDUCE_##name,
