@@ -4,12 +4,13 @@ librg_algos_a_SOURCES = \
 	algos/all_reduce/all_reduce.h \
 	algos/all_reduce/all_reduce_doubling_ll.c \
 	algos/all_reduce/all_reduce_entries.c \
+	algos/all_reduce/all_reduce_hierarchical.c \
 	algos/all_reduce/all_reduce_oneshot.c \
 	algos/all_reduce/all_reduce_oneshot_ll.c \
 	algos/all_reduce/all_reduce_ring.c \
 	algos/all_reduce/all_reduce_twoshot.c \
 	algos/all_reduce/all_reduce_twoshot_ll.c \
-	algos/pattern/packets.h \
+	algos/pattern/nodes.h algos/pattern/packets.h \
 	algos/pattern/ring.h
 librg_algos_a_LIBADD = $(RG_ALGO_OBJECTS)
 librg_algos_a_DEPENDENCIES = $(RG_ALGO_OBJECTS)

@@ -5,6 +5,7 @@
  */
 #include "algos/all_reduce/all_reduce.h"
 #include "algos/all_reduce/all_reduce_doubling_ll.c"
+#include "algos/all_reduce/all_reduce_hierarchical.c"
 #include "algos/all_reduce/all_reduce_oneshot.c"
 #include "algos/all_reduce/all_reduce_oneshot_ll.c"
 #include "algos/all_reduce/all_reduce_ring.c"

@@ -16,6 +16,7 @@
     X(doubling_ll)                                                             \
     X(oneshot)                                                                 \
     X(twoshot)                                                                 \
+    X(hierarchical)                                                            \
     X(ring)
 
 #define RG_X(name) RG_ALL_REDUCE_##name,
