@@ -32,3 +32,7 @@ $(RG_ALL_REDUCE_CC): algos/all_reduce/all_reduce_%.o: algos/all_reduce/all_reduc
 $(RG_ALL_REDUCE_CU): algos/all_reduce/all_reduce_%.cu.o: algos/all_reduce/all_reduce.c
 	$(rg_v_nvcc)$(MKDIR_P) $(@D) && \
 	$(RG_DEV_NVCC) -DRG_ENTRY_DTYPE=$* -c -o $@ $<
+
+rg_unit_tests += algos/test/test_all_reduce
+algos_test_test_all_reduce_SOURCES = algos/test/test_all_reduce.c
+algos_test_test_all_reduce_LDADD = $(CMOCKA_LIBS)
