@@ -10,19 +10,25 @@
  *   3. gather: each part that has come back is kept
  *
  * Optimal bandwidth, as a ring, in two hops instead of 2 (n-1): a rank sends
- * 2 (n-1)/n times its bytes, where one shot sends n-1 times them. Slots are
- * rings of `depth` chunks, one a writer and shot, and given back by credits. No
- * barrier among ranks: a flag says what has arrived, a credit what may be
- * written again.
+ * 2 (n-1)/n times its bytes, where one shot sends n-1 times them.
  *
  * Given two teams a channel, one scatters and gathers while the other reduces;
- * a single team does all three for steps k, k-1 and k-2. So what a rank waits
- * for, flag or credit, others have sent in an earlier round of this loop, and
- * nobody waits in a circle. In place, a part is written over by the team that
- * has sent it, or by the reduction that reads it.
+ * a single team does all three, for steps k, k-1 and k-2. So what a rank waits
+ * for others have sent in an earlier round of this loop, and nobody waits in a
+ * circle. In place, a part is written over by the team that has sent it, or by
+ * the reduction that reads it.
  *
- *   area: full[shot][channel][rank], credit[shot][channel][rank]
- *         cursor[channel]{scattered, reduced}   all of them one word a line
+ * Slots are rings of `depth` = 3 chunks, one a writer and shot. A flag says
+ * what has arrived; that a slot may be written again follows from the order of
+ * the loop, also from one invocation to the next, and needs neither barrier
+ * nor credit:
+ *   scatter k comes behind the own gather k-3, which has waited for reduce k-3
+ *     of every rank, and that was done with its slots of scatter k-3;
+ *   reduce k has waited for scatter k of every rank, which came behind its
+ *     gather k-3, and that was done with its slots of reduce k-3.
+ *
+ *   area: full[shot][channel][rank], cursor[channel]{scattered, reduced}
+ *                                                  all of them one word a line
  *         inbox[channel][shot][writer][depth][chunk]
  */
 #include "algos/all_reduce/all_reduce.h"
@@ -30,7 +36,7 @@
 #include "runtime/device/transfer.h"
 
 enum {
-    RG_TWOSHOT_DEPTH = 4,
+    RG_TWOSHOT_DEPTH = 3, /* one more than a gather is behind its scatter */
     RG_TWOSHOT_MAX_RANKS = 64,
     RG_TWOSHOT_SHOTS = 2 /* 0: to the part's owner; 1: from it */
 };
@@ -38,7 +44,7 @@ enum {
 /* Words and lines of all channels, from the area's start. */
 RG_FN uint64_t all_reduce_twoshot_head(uint64_t capacity, uint64_t channels)
 {
-    return (2 * RG_TWOSHOT_SHOTS * capacity + 2) * channels * RG_LINE;
+    return (RG_TWOSHOT_SHOTS * capacity + 2) * channels * RG_LINE;
 }
 
 /* One channel of one invocation. */
@@ -49,7 +55,6 @@ struct all_reduce_twoshot {
     uint64_t scattered; /* steps of earlier invocations, at this role's team */
     uint64_t reduced;
     uint64_t full[RG_TWOSHOT_SHOTS]; /* offsets in the region */
-    uint64_t credit[RG_TWOSHOT_SHOTS];
     uint64_t inbox[RG_TWOSHOT_SHOTS];
     uint64_t stride; /* bytes between two writers' rings */
     int lane;
@@ -66,7 +71,7 @@ struct all_reduce_twoshot_step {
 RG_FN uint64_t *all_reduce_twoshot_cursor(const struct rg_call *call,
                                           int channel, int role)
 {
-    const uint64_t words = 2ull * RG_TWOSHOT_SHOTS * call->plan->capacity *
+    const uint64_t words = (uint64_t)RG_TWOSHOT_SHOTS * call->plan->capacity *
                                call->plan->max_channels +
                            2 * (uint64_t)channel + (uint64_t)role;
 
@@ -87,8 +92,6 @@ RG_FN void all_reduce_twoshot_place(const struct rg_call *call,
         (capacity - 1);
 
     s->full[shot] = call->workspace + words * capacity * RG_LINE;
-    s->credit[shot] = call->workspace + (RG_TWOSHOT_SHOTS * channels + words) *
-                                            capacity * RG_LINE;
     s->inbox[shot] = call->workspace +
                      all_reduce_twoshot_head(capacity, channels) +
                      rings * s->stride;
@@ -151,23 +154,14 @@ RG_FN uint64_t all_reduce_twoshot_slot(const struct all_reduce_twoshot *s,
            t->turn % RG_TWOSHOT_DEPTH * (s->stride / RG_TWOSHOT_DEPTH);
 }
 
-/* Waits until every other rank has given a slot of this turn back. */
-RG_FN int all_reduce_twoshot_room(struct rg_call *call,
+/* Tells every other rank that this one's chunks of a shot have landed. */
+RG_FN int all_reduce_twoshot_tell(struct rg_call *call,
                                   const struct all_reduce_twoshot *s,
                                   const struct all_reduce_twoshot_step *t,
                                   int shot)
 {
-    return rg_wait_all(call, s->credit[shot], RG_LINE, s->nranks, s->rank,
-                       t->turn + 1 - RG_TWOSHOT_DEPTH);
-}
-
-/* Sets this rank's word, of `full` or `credit`, at every other rank. */
-RG_FN int all_reduce_twoshot_tell(struct rg_call *call,
-                                  const struct all_reduce_twoshot *s,
-                                  const struct all_reduce_twoshot_step *t,
-                                  uint64_t words)
-{
-    return rg_signal_all(call, s->lane, words + (uint64_t)s->rank * RG_LINE,
+    return rg_signal_all(call, s->lane,
+                         s->full[shot] + (uint64_t)s->rank * RG_LINE,
                          RG_SIGNAL_SET, t->turn + 1);
 }
 
@@ -176,8 +170,6 @@ RG_FN int all_reduce_twoshot_scatter(struct rg_call *call,
                                      const struct all_reduce_twoshot *s,
                                      const struct all_reduce_twoshot_step *t)
 {
-    if (all_reduce_twoshot_room(call, s, t, 0))
-        return 1;
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
         uint64_t n, at = all_reduce_twoshot_part(s, t, p, &n);
@@ -187,7 +179,7 @@ RG_FN int all_reduce_twoshot_scatter(struct rg_call *call,
                    (const rg_elem *)call->send + at, n * sizeof(rg_elem)))
             return 1;
     }
-    return all_reduce_twoshot_tell(call, s, t, s->full[0]);
+    return all_reduce_twoshot_tell(call, s, t, 0);
 }
 
 /* Step 2's second half: the own part, in recv, to all but one other rank. */
@@ -207,7 +199,7 @@ RG_FN int all_reduce_twoshot_spread(struct rg_call *call,
                    (const rg_elem *)call->recv + at, n * sizeof(rg_elem)))
             return 1;
     }
-    return all_reduce_twoshot_tell(call, s, t, s->full[1]);
+    return all_reduce_twoshot_tell(call, s, t, 1);
 }
 
 /*
@@ -223,9 +215,7 @@ RG_FN int all_reduce_twoshot_reduce(struct rg_call *call, enum rg_op op,
     struct rg_sources from;
     uint8_t *direct;
 
-    if (rg_wait_all(call, s->full[0], RG_LINE, s->nranks, s->rank,
-                    t->turn + 1) ||
-        all_reduce_twoshot_room(call, s, t, 1))
+    if (rg_wait_all(call, s->full[0], RG_LINE, s->nranks, s->rank, t->turn + 1))
         return 1;
     from.own = (const uint8_t *)((const rg_elem *)call->send + at);
     from.inbox =
@@ -239,8 +229,7 @@ RG_FN int all_reduce_twoshot_reduce(struct rg_call *call, enum rg_op op,
                   n * sizeof(rg_elem));
     rg_team_reduce(&call->team, op, (rg_elem *)call->recv + at, direct, &from,
                    n, s->nranks);
-    if (all_reduce_twoshot_tell(call, s, t, s->credit[0]))
-        return 1;
+    rg_team_barrier(&call->team); /* all of the part is there, to be put */
     return all_reduce_twoshot_spread(call, s, t, direct ? next : -1);
 }
 
@@ -260,7 +249,7 @@ RG_FN int all_reduce_twoshot_gather(struct rg_call *call,
             rg_inbox(call, all_reduce_twoshot_slot(s, t, 1, p, s->rank)),
             n * sizeof(rg_elem));
     }
-    return all_reduce_twoshot_tell(call, s, t, s->credit[1]);
+    return 0;
 }
 
 /* One role, or both, in round k of the loop. 0, or 1 for failed. */
