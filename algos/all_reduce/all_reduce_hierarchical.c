@@ -233,6 +233,7 @@ all_reduce_hierarchical_tell(struct rg_call *call,
                              int credit, enum all_reduce_hierarchical_way way)
 {
     rg_team_barrier(&call->team);
+    RG_ROLLED
     for (int p = call->team.thread; p < s->nranks; p += call->team.threads)
         if (all_reduce_hierarchical_talks(s, way, p))
             rg_signal_send(
@@ -250,6 +251,7 @@ RG_FN int all_reduce_hierarchical_wait(struct rg_call *call,
 {
     int failed = 0;
 
+    RG_ROLLED
     for (int p = call->team.thread; p < s->nranks; p += call->team.threads)
         if (all_reduce_hierarchical_talks(s, way, p))
             failed |= rg_wait_word(
@@ -304,12 +306,14 @@ all_reduce_hierarchical_scatter(struct rg_call *call,
 {
     if (all_reduce_hierarchical_room(call, s, t, RG_WAY_SCATTER))
         return 1;
+    RG_ROLLED
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
         const struct rg_place *there = &s->places[p];
 
         if (!all_reduce_hierarchical_talks(s, RG_WAY_SCATTER, p))
             continue;
+        RG_ROLLED
         for (int c = (int)there->local; c < s->columns; c += (int)there->size) {
             uint64_t n, at = all_reduce_hierarchical_column(s, t, c, &n);
 
@@ -331,6 +335,7 @@ all_reduce_hierarchical_cross(struct rg_call *call,
                               const struct all_reduce_hierarchical_step *t,
                               enum all_reduce_hierarchical_way way)
 {
+    RG_ROLLED
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
         const struct rg_place *there = &s->places[p];
@@ -339,6 +344,7 @@ all_reduce_hierarchical_cross(struct rg_call *call,
 
         if (there->node == s->here->node)
             continue;
+        RG_ROLLED
         for (c = rg_nodes_common(s->here, there, 0, s->columns); c < s->columns;
              c = rg_nodes_common(s->here, there, c + 1, s->columns)) {
             uint64_t n, at = all_reduce_hierarchical_part(s, t, c, node, &n);
@@ -386,6 +392,7 @@ all_reduce_hierarchical_combine(struct rg_call *call, enum rg_op op,
     if (all_reduce_hierarchical_arrived(call, s, t, RG_WAY_SCATTER) ||
         all_reduce_hierarchical_room(call, s, t, RG_WAY_COMBINE))
         return 1;
+    RG_ROLLED
     for (int c = (int)s->here->local; c < s->columns; c += (int)s->here->size)
         all_reduce_hierarchical_combine_column(call, op, s, t, c);
     /* Has a barrier: what is sent now is all there. */
@@ -406,6 +413,7 @@ all_reduce_hierarchical_finish(struct rg_call *call, enum rg_op op,
     if (all_reduce_hierarchical_arrived(call, s, t, RG_WAY_COMBINE) ||
         all_reduce_hierarchical_room(call, s, t, RG_WAY_FINISH))
         return 1;
+    RG_ROLLED
     for (int c = (int)s->here->local; c < s->columns; c += (int)s->here->size) {
         uint64_t n,
             at = all_reduce_hierarchical_part(s, t, c, (int)s->here->node, &n);
@@ -426,29 +434,38 @@ all_reduce_hierarchical_finish(struct rg_call *call, enum rg_op op,
     return all_reduce_hierarchical_cross(call, s, t, RG_WAY_FINISH);
 }
 
-/* Step 3's first half: the other nodes' parts of the own columns. */
+/* Step 3's first half: the other nodes' parts of an own column. */
+RG_FN void all_reduce_hierarchical_collect_column(
+    struct rg_call *call, const struct all_reduce_hierarchical *s,
+    const struct all_reduce_hierarchical_step *t, int c)
+{
+    struct rg_place from = *s->here;
+
+    RG_ROLLED
+    for (int g = 0; g < s->nodes; g++) {
+        uint64_t n, at = all_reduce_hierarchical_part(s, t, c, g, &n);
+
+        if (g == (int)s->here->node)
+            continue;
+        from.node = (uint32_t)g;
+        rg_team_copy(
+            &call->team, (rg_elem *)call->recv + at,
+            rg_inbox(call, all_reduce_hierarchical_at(s, t, RG_WAY_FINISH,
+                                                      &from, s->here, c)),
+            n * sizeof(rg_elem));
+    }
+}
+
 RG_FN int
 all_reduce_hierarchical_collect(struct rg_call *call,
                                 const struct all_reduce_hierarchical *s,
                                 const struct all_reduce_hierarchical_step *t)
 {
-    struct rg_place from = *s->here;
-
     if (all_reduce_hierarchical_arrived(call, s, t, RG_WAY_FINISH))
         return 1;
+    RG_ROLLED
     for (int c = (int)s->here->local; c < s->columns; c += (int)s->here->size)
-        for (int g = 0; g < s->nodes; g++) {
-            uint64_t n, at = all_reduce_hierarchical_part(s, t, c, g, &n);
-
-            if (g == (int)s->here->node)
-                continue;
-            from.node = (uint32_t)g;
-            rg_team_copy(
-                &call->team, (rg_elem *)call->recv + at,
-                rg_inbox(call, all_reduce_hierarchical_at(s, t, RG_WAY_FINISH,
-                                                          &from, s->here, c)),
-                n * sizeof(rg_elem));
-        }
+        all_reduce_hierarchical_collect_column(call, s, t, c);
     return all_reduce_hierarchical_tell(call, s, t, 1, RG_WAY_FINISH);
 }
 
@@ -461,11 +478,13 @@ all_reduce_hierarchical_gather(struct rg_call *call,
     if (all_reduce_hierarchical_collect(call, s, t) ||
         all_reduce_hierarchical_room(call, s, t, RG_WAY_GATHER))
         return 1;
+    RG_ROLLED
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
 
         if (!all_reduce_hierarchical_talks(s, RG_WAY_GATHER, p))
             continue;
+        RG_ROLLED
         for (int c = (int)s->here->local; c < s->columns;
              c += (int)s->here->size) {
             uint64_t n, at = all_reduce_hierarchical_column(s, t, c, &n);
@@ -488,6 +507,7 @@ all_reduce_hierarchical_keep(struct rg_call *call,
 
     if (all_reduce_hierarchical_arrived(call, s, t, RG_WAY_GATHER))
         return 1;
+    RG_ROLLED
     for (int c = 0; c < s->columns; c++) {
         uint64_t n, at = all_reduce_hierarchical_column(s, t, c, &n);
 
@@ -538,6 +558,7 @@ RG_FN int all_reduce_hierarchical_channel(struct rg_call *call, enum rg_op op,
         all_reduce_hierarchical_open(call, channel);
     const uint64_t rounds = s.steps ? s.steps + RG_HIERARCHICAL_STEPS - 1 : 0;
 
+    RG_ROLLED
     for (uint64_t k = 0; k < rounds; k++) {
         call->step = k;
         RG_ROLLED
@@ -557,6 +578,7 @@ RG_FN int all_reduce_hierarchical(struct rg_call *call, enum rg_op op)
 {
     const int channels = (int)call->rule->channels;
 
+    RG_ROLLED
     for (int c = call->team.index; c < channels; c += call->team.count)
         if (all_reduce_hierarchical_channel(call, op, c))
             return 1;

@@ -114,6 +114,7 @@ all_reduce_twoshot_open(const struct rg_call *call, int channel)
     s.steps = (s.end - s.begin + whole - 1) / whole;
     s.scattered = rg_load_relaxed(all_reduce_twoshot_cursor(call, channel, 0));
     s.reduced = rg_load_relaxed(all_reduce_twoshot_cursor(call, channel, 1));
+    RG_ROLLED
     for (int shot = 0; shot < RG_TWOSHOT_SHOTS; shot++)
         all_reduce_twoshot_place(call, &s, channel, shot);
     return s;
@@ -170,6 +171,7 @@ RG_FN int all_reduce_twoshot_scatter(struct rg_call *call,
                                      const struct all_reduce_twoshot *s,
                                      const struct all_reduce_twoshot_step *t)
 {
+    RG_ROLLED
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
         uint64_t n, at = all_reduce_twoshot_part(s, t, p, &n);
@@ -190,6 +192,7 @@ RG_FN int all_reduce_twoshot_spread(struct rg_call *call,
 {
     uint64_t n, at = all_reduce_twoshot_part(s, t, s->rank, &n);
 
+    RG_ROLLED
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
 
@@ -240,6 +243,7 @@ RG_FN int all_reduce_twoshot_gather(struct rg_call *call,
 {
     if (rg_wait_all(call, s->full[1], RG_LINE, s->nranks, s->rank, t->turn + 1))
         return 1;
+    RG_ROLLED
     for (int i = 1; i < s->nranks; i++) {
         const int p = (s->rank + i) % s->nranks;
         uint64_t n, at = all_reduce_twoshot_part(s, t, p, &n);
@@ -282,6 +286,7 @@ RG_FN int all_reduce_twoshot_channel(struct rg_call *call, enum rg_op op,
 {
     const struct all_reduce_twoshot s = all_reduce_twoshot_open(call, channel);
 
+    RG_ROLLED
     for (uint64_t k = 0; s.steps && k < s.steps + 2; k++) {
         call->step = k;
         if (all_reduce_twoshot_round(call, op, &s, k, scatter, reduce))
@@ -306,6 +311,7 @@ RG_FN int all_reduce_twoshot(struct rg_call *call, enum rg_op op)
 
     if (split && call->team.index >= 2 * teams)
         return 0;
+    RG_ROLLED
     for (int c = split ? call->team.index / 2 : call->team.index; c < channels;
          c += teams)
         if (all_reduce_twoshot_channel(call, op, c, !split || role == 0,
