@@ -2,10 +2,15 @@ noinst_LIBRARIES += librg_algos.a
 librg_algos_a_SOURCES = \
 	algos/algos.c algos/algos.h \
 	algos/all_reduce/all_reduce.h \
+	algos/all_reduce/all_reduce_doubling_ll.c \
 	algos/all_reduce/all_reduce_entries.c \
+	algos/all_reduce/all_reduce_hierarchical.c \
 	algos/all_reduce/all_reduce_oneshot.c \
 	algos/all_reduce/all_reduce_oneshot_ll.c \
 	algos/all_reduce/all_reduce_ring.c \
+	algos/all_reduce/all_reduce_twoshot.c \
+	algos/all_reduce/all_reduce_twoshot_ll.c \
+	algos/pattern/nodes.h algos/pattern/packets.h \
 	algos/pattern/ring.h
 librg_algos_a_LIBADD = $(RG_ALGO_OBJECTS)
 librg_algos_a_DEPENDENCIES = $(RG_ALGO_OBJECTS)
@@ -27,3 +32,7 @@ $(RG_ALL_REDUCE_CC): algos/all_reduce/all_reduce_%.o: algos/all_reduce/all_reduc
 $(RG_ALL_REDUCE_CU): algos/all_reduce/all_reduce_%.cu.o: algos/all_reduce/all_reduce.c
 	$(rg_v_nvcc)$(MKDIR_P) $(@D) && \
 	$(RG_DEV_NVCC) -DRG_ENTRY_DTYPE=$* -c -o $@ $<
+
+rg_unit_tests += algos/test/test_all_reduce
+algos_test_test_all_reduce_SOURCES = algos/test/test_all_reduce.c
+algos_test_test_all_reduce_LDADD = $(CMOCKA_LIBS)

@@ -4,9 +4,13 @@
  * entry per operation.
  */
 #include "algos/all_reduce/all_reduce.h"
+#include "algos/all_reduce/all_reduce_doubling_ll.c"
+#include "algos/all_reduce/all_reduce_hierarchical.c"
 #include "algos/all_reduce/all_reduce_oneshot.c"
 #include "algos/all_reduce/all_reduce_oneshot_ll.c"
 #include "algos/all_reduce/all_reduce_ring.c"
+#include "algos/all_reduce/all_reduce_twoshot.c"
+#include "algos/all_reduce/all_reduce_twoshot_ll.c"
 #include "runtime/device/entry.h"
 
 /* One rank: the result is the input, whatever the operation. */

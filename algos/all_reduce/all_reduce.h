@@ -1,6 +1,7 @@
 /*
  * The all-reduce algorithms in table order, and what their files share. The
- * order is the index that rules and the device's switch use.
+ * order is the index that rules and the device's switch use; the last one
+ * serves all sizes for which nothing better is known.
  */
 #ifndef RG_ALL_REDUCE_H
 #define RG_ALL_REDUCE_H
@@ -11,7 +12,11 @@
 
 #define RG_ALL_REDUCE_LIST(X)                                                  \
     X(oneshot_ll)                                                              \
+    X(twoshot_ll)                                                              \
+    X(doubling_ll)                                                             \
     X(oneshot)                                                                 \
+    X(twoshot)                                                                 \
+    X(hierarchical)                                                            \
     X(ring)
 
 #define RG_X(name) RG_ALL_REDUCE_##name,

@@ -39,7 +39,7 @@ static const char *join_conflict(const struct rg_coordinator *coordinator,
     if (message->info.region_bytes != other->info.region_bytes)
         return "region size";
     if (message->info.layout_hash != other->info.layout_hash)
-        return "layout (another build or algorithm table)";
+        return "layout (another build, algorithm table or RG_NODE_RANKS)";
     if (message->info.device_kind != other->info.device_kind)
         return "device kind";
     return NULL;

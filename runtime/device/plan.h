@@ -111,7 +111,22 @@ struct rg_rules {
     struct rg_rule rule[RG_MAX_RULES];
 };
 
-/* One epoch's plan of one rank. `routes` has `nranks` entries behind it. */
+/*
+ * Where a rank stands among the view's nodes. A node is the ranks of one host,
+ * or those that the settings count as one; nodes are numbered by their lowest
+ * rank, ranks of a node in rank order.
+ */
+struct rg_place {
+    uint32_t node;
+    uint32_t local; /* within the node */
+    uint32_t size;  /* ranks of the node */
+    uint32_t unused;
+};
+
+/*
+ * One epoch's plan of one rank. `routes` has `capacity` entries behind it, of
+ * which `nranks` are used, and as many places behind them: rg_plan_places().
+ */
 struct rg_plan {
     uint64_t epoch;
     uint64_t first_seq;
@@ -119,11 +134,20 @@ struct rg_plan {
     uint32_t nranks;
     uint32_t capacity;
     uint32_t max_channels; /* what the workspace is laid out for */
-    uint64_t workspace;    /* offset of this epoch's generation in the region */
+    uint32_t nodes;
+    uint32_t widest;    /* ranks of the largest node */
+    uint64_t workspace; /* offset of this epoch's generation in the region */
     uint64_t offset[RG_COLL_COUNT][RG_MAX_ALGOS]; /* algorithm's area in it */
     struct rg_rules rules[RG_COLL_COUNT];
     struct rg_route routes[]; /* by dense rank */
 };
+
+/* The ranks' places, by dense rank. */
+RG_FN const struct rg_place *rg_plan_places(const struct rg_plan *plan)
+{
+    return (const struct rg_place *)(const void *)(plan->routes +
+                                                   plan->capacity);
+}
 
 /* Why an invocation failed, and all peers its teams waited for. */
 struct rg_latch {

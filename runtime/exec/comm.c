@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
@@ -125,6 +126,7 @@ struct rg_plan_input rg_comm_plan_input(const struct rg_comm *comm,
         .routes = comm->routes,
         .kind = context->config.device,
         .channels = context->ops->channels(context->device),
+        .node_ranks = context->settings.node_ranks,
         .workspace = rg_comm_workspace(comm, view->workspace)};
 
     while (view->members[view->order[input.rank]].world_rank != comm_rank(comm))
@@ -165,7 +167,10 @@ int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out)
     info_out->device_kind = context->config.device;
     info_out->cores = (uint32_t)device.cores;
     info_out->region_bytes = context->service->bytes;
-    info_out->layout_hash = comm->layout.hash;
+    /* Who counts as one node must be agreed on like the layout. */
+    info_out->layout_hash =
+        rg_hash(comm->layout.hash, &context->settings.node_ranks,
+                sizeof context->settings.node_ranks);
     info_out->region_process = key.process;
     info_out->region_base = key.base;
     rg_legacy_path_card(comm->legacy, info_out->card);

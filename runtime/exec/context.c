@@ -13,7 +13,9 @@
 #include "runtime/exec/select.h"
 #include "runtime/policy/table.h"
 
-enum { CONTEXT_REGION_EMU = 256 << 20, CONTEXT_REGION_CUDA = 1 << 30 };
+/* Bytes; of memory files on emu, whose pages exist once they are touched. */
+#define CONTEXT_REGION_EMU  (640ull << 20)
+#define CONTEXT_REGION_CUDA (2ull << 30)
 
 /*
  * Two ranks are on one host when they share a kernel (boot id), a network

@@ -9,6 +9,7 @@ librg_exec_a_SOURCES = \
 	runtime/exec/hold.c runtime/exec/hold.h \
 	runtime/exec/launch.c \
 	runtime/exec/legacy_path.c runtime/exec/legacy_path.h \
+	runtime/exec/locality.c runtime/exec/locality.h \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
 	runtime/exec/routes.c runtime/exec/routes.h \
 	runtime/exec/select.c runtime/exec/select.h
@@ -41,3 +42,8 @@ runtime_exec_test_test_plan_LDADD = librg_exec.a librg_policy.a librg_control.a 
 rg_unit_tests += runtime/exec/test/test_emu
 runtime_exec_test_test_emu_SOURCES = runtime/exec/test/test_emu.c
 runtime_exec_test_test_emu_LDADD = librg_exec.a librg_core.a $(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/exec/test/test_locality
+runtime_exec_test_test_locality_SOURCES = runtime/exec/test/test_locality.c
+runtime_exec_test_test_locality_LDADD = librg_exec.a librg_policy.a librg_control.a \
+	librg_core.a $(CMOCKA_LIBS)

@@ -6,6 +6,7 @@
 #include "runtime/core/log.h"
 #include "runtime/device/packet.h"
 #include "runtime/device/share.h"
+#include "runtime/exec/locality.h"
 #include "runtime/exec/select.h"
 
 /* ---- layout ------------------------------------------------------------- */
@@ -24,13 +25,17 @@ static int layout_count(const struct rg_algo *const *algos)
     return count;
 }
 
-static void layout_add(struct rg_layout *layout, const struct rg_algo *algo)
+/* The next algorithm's area, within the budget; its size in bytes. */
+static uint64_t layout_add(struct rg_layout *layout, const struct rg_algo *algo,
+                           uint64_t budget)
 {
     const int coll = (int)algo->collective;
     const int index = layout->count[coll];
     struct rg_limits *limits = &layout->limits[coll][index];
-    const uint64_t bytes = algo->layout(&layout->shape, limits);
+    uint64_t bytes;
 
+    layout->shape.budget = budget / RG_AREA_ALIGN * RG_AREA_ALIGN;
+    bytes = algo->layout(&layout->shape, limits);
     if (!bytes)
         *limits = (struct rg_limits){0};
     layout->algo[coll][index] = algo;
@@ -39,6 +44,7 @@ static void layout_add(struct rg_layout *layout, const struct rg_algo *algo)
     layout->count[coll]++;
     layout->hash = rg_hash(layout->hash, algo->name, strlen(algo->name));
     layout->hash = rg_hash(layout->hash, &layout->bytes, sizeof layout->bytes);
+    return align_up(bytes, RG_AREA_ALIGN);
 }
 
 int rg_layout_init(struct rg_layout *layout_out,
@@ -46,14 +52,13 @@ int rg_layout_init(struct rg_layout *layout_out,
                    int max_channels, int generations, uint64_t share)
 {
     const int count = layout_count(algos);
-    const uint64_t each = share / (uint64_t)generations / (uint64_t)count;
+    uint64_t left = share / (uint64_t)generations;
 
     memset(layout_out, 0, sizeof *layout_out);
     layout_out->hash = RG_HASH_INIT;
     layout_out->shape.capacity = capacity;
     layout_out->shape.max_channels = max_channels;
-    layout_out->shape.budget = each / RG_AREA_ALIGN * RG_AREA_ALIGN;
-    if (layout_out->shape.budget < RG_AREA_ALIGN) {
+    if (left < (uint64_t)count * RG_AREA_ALIGN) {
         rg_log(RG_LOG_ERROR, -1,
                "a region share of %llu bytes is too small for %d workspace "
                "generations of %d algorithms",
@@ -65,7 +70,7 @@ int rg_layout_init(struct rg_layout *layout_out,
         return RG_ENOSPC;
     }
     for (int i = 0; i < count; i++)
-        layout_add(layout_out, algos[i]);
+        left -= layout_add(layout_out, algos[i], left / (uint64_t)(count - i));
     return RG_OK;
 }
 
@@ -81,7 +86,9 @@ int rg_layout_find(const struct rg_layout *layout, int coll, const char *name)
 
 size_t rg_plan_bytes(int capacity)
 {
-    return sizeof(struct rg_plan) + (size_t)capacity * sizeof(struct rg_route);
+    return sizeof(struct rg_plan) +
+           (size_t)capacity *
+               (sizeof(struct rg_route) + sizeof(struct rg_place));
 }
 
 int rg_plan_build(const struct rg_layout *layout,
@@ -100,6 +107,7 @@ int rg_plan_build(const struct rg_layout *layout,
     memcpy(plan_out->offset, layout->offset, sizeof plan_out->offset);
     memcpy(plan_out->routes, input->routes,
            (size_t)view->nactive * sizeof *input->routes);
+    rg_locality_build(view, input->node_ranks, plan_out);
     return rg_rules_build(layout, input, plan_out->rules);
 }
 
@@ -162,6 +170,17 @@ static uint64_t packets_used(const struct rg_layout *layout,
     return (bytes + RG_PACKET_PAYLOAD - 1) / RG_PACKET_PAYLOAD;
 }
 
+/* 1: some size runs this algorithm. */
+static int is_ruled(const struct rg_plan *plan, int coll, int index)
+{
+    const struct rg_rules *rules = &plan->rules[coll];
+
+    for (uint64_t i = 0; i < rules->count; i++)
+        if (rules->rule[i].algo == (uint32_t)index)
+            return 1;
+    return 0;
+}
+
 static struct rg_part part_of(const struct rg_layout *layout,
                               const struct rg_plan *plan, int coll, int index)
 {
@@ -184,6 +203,8 @@ int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
 
     for (int coll = 0; coll < RG_COLL_COUNT; coll++)
         for (int i = 0; i < layout->count[coll]; i++) {
+            if (!is_ruled(plan, coll, i))
+                continue;
             parts_out[count] = part_of(layout, plan, coll, i);
             count += parts_out[count].bytes > 0;
         }

@@ -3,9 +3,10 @@
  *
  * A layout is fixed for a communicator: which algorithms there are, and where
  * each has its area within a workspace generation. Sizing: a communicator's
- * share of the region is region / RG_SHARES; it holds the generations, and a
- * generation is divided evenly among the algorithms. An algorithm that cannot
- * work in its part reports so and is not eligible.
+ * share of the region is region / RG_SHARES; it holds the generations. In a
+ * generation each algorithm has an even part of what those before it in the
+ * table left: so those that want little are best listed first. An algorithm
+ * that cannot work in its part reports so and is not eligible.
  *
  * A plan is what one epoch runs by; it is built in host memory here and copied
  * to the idle plan of the device.
@@ -20,7 +21,7 @@
 enum { RG_SHARES = 4, RG_AREA_ALIGN = 4096 };
 
 struct rg_layout {
-    struct rg_shape shape;
+    struct rg_shape shape; /* with the budget of the last algorithm */
     int count[RG_COLL_COUNT];
     const struct rg_algo *algo[RG_COLL_COUNT][RG_MAX_ALGOS];
     struct rg_limits limits[RG_COLL_COUNT][RG_MAX_ALGOS];
@@ -44,8 +45,9 @@ struct rg_plan_input {
     const struct rg_route *routes; /* [view->nactive]; null: all direct */
     int rank;
     enum rg_device_kind kind;
-    int channels;       /* of a rule that does not say how many */
-    uint64_t workspace; /* offset of the generation in the region */
+    int channels;        /* of a rule that does not say how many */
+    uint64_t node_ranks; /* slots that count as one node; 0: by their host */
+    uint64_t workspace;  /* offset of the generation in the region */
     /* What the view's policy says (select.h); null: it is read anew. */
     const struct rg_selection *selection;
 };
@@ -57,8 +59,9 @@ int rg_plan_build(const struct rg_layout *layout,
                   const struct rg_plan_input *input, struct rg_plan *plan_out);
 /*
  * What an epoch that ran by this plan leaves behind, and the next one in its
- * workspace must find zero: signals, cursors, and packet slots as far as a
- * rule of the plan reaches. Returns how many of RG_CLEAN_PARTS it filled.
+ * workspace must find zero: of the algorithms that a rule names, signals,
+ * cursors, and packet slots as far as a rule reaches. Returns how many of
+ * RG_CLEAN_PARTS it filled.
  */
 int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
                   struct rg_part *parts_out);

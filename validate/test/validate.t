@@ -65,6 +65,16 @@ head -n 1 "$json" | grep -q '^{"kind":"env",' &&
 tap_result $? "JSON lines: env, a line a case, verdict"
 ends 1 "0 passed, 1 failed, 0 skipped" --ranks 2 --full --case $one \
     --plant flip
+
+# Nodes of one, two and three of four ranks.
+for nodes in 1 2 3; do
+    output=$(RG_NODE_RANKS=$nodes "$validate" --launch local --ranks 4 \
+        --full --case 'results.all_reduce.hierarchical.f16.avg.*.in.*' 2>&1)
+    tap_result $? "nodes of $nodes ranks"
+    echo "$output" | grep '^not ok' | while read -r line; do
+        tap_note "$line"
+    done
+done
 ends 0 "4 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
     --case 'results.[cqrt]*'
 ends 77 "0 passed, 0 failed, 1 skipped" --ranks 2 --backend legacy \

@@ -150,9 +150,10 @@ static void areas_are_disjoint_and_within_the_share(void **state)
 {
     const struct world *world = *state;
     const struct rg_layout *layout = &world->layout;
+    struct rg_shape shape = layout->shape;
+    uint64_t left = SHARE / GENERATIONS;
 
     assert_int_equal(layout->count[COLL], ALGOS);
-    assert_int_equal(layout->shape.budget % RG_AREA_ALIGN, 0);
     for (int i = 0; i < ALGOS; i++) {
         struct rg_limits limits;
         const uint64_t begin = layout->offset[COLL][i];
@@ -161,9 +162,28 @@ static void areas_are_disjoint_and_within_the_share(void **state)
 
         assert_ptr_equal(layout->algo[COLL][i], table[i]);
         assert_int_equal(begin % RG_AREA_ALIGN, 0);
-        assert_true(begin + table[i]->layout(&layout->shape, &limits) <= next);
+        shape.budget =
+            left / (uint64_t)(ALGOS - i) / RG_AREA_ALIGN * RG_AREA_ALIGN;
+        assert_true(begin + table[i]->layout(&shape, &limits) <= next);
+        assert_int_equal(limits.max_bytes > 0 && i != NEVER,
+                         layout->limits[COLL][i].max_bytes > 0);
+        left -= next - begin;
     }
     assert_true(layout->bytes * GENERATIONS <= SHARE);
+}
+
+/* PACKETS wants a part of its part, NEVER nothing: the last has their rest. */
+static void what_an_algorithm_leaves_goes_to_those_behind(void **state)
+{
+    const struct world *world = *state;
+    const uint64_t even = SHARE / GENERATIONS / ALGOS;
+    const uint64_t wanted =
+        world->layout.offset[COLL][NEVER] - world->layout.offset[COLL][PACKETS];
+
+    assert_true(wanted < even);
+    assert_true(world->layout.bytes - world->layout.offset[COLL][CHUNKS] +
+                    ALGOS * RG_AREA_ALIGN >
+                3 * even - wanted);
 }
 
 static uint64_t hash_of(const struct rg_algo *const *algos, uint64_t share)
@@ -565,6 +585,29 @@ static void a_plan_says_what_the_view_says(void **state)
                         3 * sizeof(struct rg_route));
 }
 
+/* Only what a rule names has run; of packets only what a rule reaches. */
+static void litter_is_what_the_rules_name(void **state)
+{
+    struct world *world = *state;
+    struct rg_part parts[RG_CLEAN_PARTS];
+    const uint64_t *offset = world->layout.offset[COLL];
+
+    assert_int_equal(build(world, 4, "all_reduce=ring"), RG_OK);
+    assert_int_equal(rg_plan_parts(&world->layout, world->plan, parts), 1);
+    assert_int_equal(parts[0].offset, 8192 + offset[CHUNKS]);
+    assert_int_equal(parts[0].bytes, 112); /* 100, in whole packets */
+    assert_int_equal(build(world, 4, "all_reduce=oneshot"), RG_OK);
+    assert_int_equal(rg_plan_parts(&world->layout, world->plan, parts), 2);
+    assert_int_equal(parts[0].offset, 8192 + offset[WHOLE]);
+    assert_int_equal(parts[1].offset, 8192 + offset[CHUNKS]);
+    assert_int_equal(build(world, 4, "all_reduce=oneshot_ll"), RG_OK);
+    rg_plan_parts(&world->layout, world->plan, parts);
+    assert_int_equal(parts[0].offset, 8192 + offset[PACKETS]);
+    assert_int_equal(parts[0].bytes,
+                     PACKET_MAX / RG_PACKET_PAYLOAD * RG_PACKET_BYTES);
+    assert_int_equal(parts[0].count, 2 * CAPACITY);
+}
+
 static struct rg_hot_plan excerpt(const struct world *world)
 {
     struct rg_hot_plan hot;
@@ -617,6 +660,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(areas_are_disjoint_and_within_the_share),
+        TEST(what_an_algorithm_leaves_goes_to_those_behind),
         TEST(the_hash_knows_algorithms_and_places),
         TEST(a_share_without_room_is_refused),
         TEST(builtin_rules_cover_every_size),
@@ -635,6 +679,7 @@ int main(void)
         TEST(the_rules_hash_is_the_groups),
         TEST(a_text_read_once_gives_the_same_rules),
         TEST(a_plan_says_what_the_view_says),
+        TEST(litter_is_what_the_rules_name),
         TEST(the_hot_line_knows_where_packets_go),
         TEST(packets_go_by_the_hot_line_if_small_sizes_do),
     };
