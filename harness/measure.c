@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-    SUBJECTS_MAX = 4,
     SAMPLES_MAX = 16, /* in a block */
     SAMPLES_UNCHECKED = 10,
     INVOCATIONS_MAX = 256,        /* in an eager sample */
@@ -50,7 +49,7 @@ struct run {
     const struct rg_case *what;
     size_t bytes;
     struct plan plan;
-    struct track tracks[SUBJECTS_MAX];
+    struct track tracks[RG_SUBJECTS_MAX];
     int ntracks;
     int block; /* rounds so far */
 };
@@ -192,6 +191,13 @@ void rg_measure_destroy(struct rg_measure *m)
 }
 
 /* ---- invocations -------------------------------------------------------- */
+
+static int enter(const struct track *track)
+{
+    const struct rg_subject *subject = track->subject;
+
+    return subject->enter ? subject->enter(subject->arg) : RG_OK;
+}
 
 static void *input_of(const struct run *run, int slot)
 {
@@ -401,9 +407,9 @@ static int run_block(struct run *run, struct track *track)
     struct rg_stream *const stream =
         track->subject->stream ? track->subject->stream : own;
     const int checked = checks_now(run);
-    int status = RG_OK;
+    int status = enter(track);
 
-    if (checked || run->block == 0) {
+    if (status == RG_OK && (checked || run->block == 0)) {
         status = fill_slots(run, stream);
         if (status == RG_OK && stream != track->subject->stream)
             status = rg_stream_synchronize(stream);
@@ -534,6 +540,7 @@ static int calibrate(const struct run *run, int *invocations_out)
     for (int i = 0; status == RG_OK && i < run->ntracks; i++) {
         double us = 0;
 
+        status = enter(&run->tracks[i]);
         while (status == RG_OK && n < most && us < SAMPLE_US) {
             status = time_some(run, &run->tracks[i], n, &us);
             if (us < SAMPLE_US)
@@ -549,7 +556,10 @@ static int warm_up(const struct run *run)
     int status = RG_OK;
 
     for (int i = 0; status == RG_OK && i < run->ntracks; i++) {
-        status = invoke_many(run, &run->tracks[i], 0, run->m->config.warmup);
+        status = enter(&run->tracks[i]);
+        if (status == RG_OK)
+            status =
+                invoke_many(run, &run->tracks[i], 0, run->m->config.warmup);
         if (status == RG_OK)
             status = finish(&run->tracks[i]);
     }
@@ -593,7 +603,7 @@ static int prepare(struct run *run)
 static void choose_tracks(struct run *run, const struct rg_subject *subjects,
                           int n)
 {
-    for (int i = 0; i < n && i < SUBJECTS_MAX; i++) {
+    for (int i = 0; i < n && i < RG_SUBJECTS_MAX; i++) {
         const struct rg_subject *subject = &subjects[i];
 
         if (!subject->supports ||
