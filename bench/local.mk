@@ -24,3 +24,9 @@ bin_PROGRAMS += bench/frame_perf
 bench_frame_perf_SOURCES = bench/frame_perf.c
 bench_frame_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/frame_perf.1
+
+RG_TUNE_PURE = bench/tune_choose.c bench/tune_choose.h \
+	bench/tune_stats.c bench/tune_stats.h
+rg_unit_tests += bench/test/test_tune
+bench_test_test_tune_SOURCES = bench/test/test_tune.c $(RG_TUNE_PURE)
+bench_test_test_tune_LDADD = $(CMOCKA_LIBS) -lm
