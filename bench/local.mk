@@ -26,7 +26,10 @@ bench_frame_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/frame_perf.1
 
 RG_TUNE_PURE = bench/tune_choose.c bench/tune_choose.h \
+	bench/tune_raw.c bench/tune_raw.h \
+	bench/tune_search.c bench/tune_search.h \
+	bench/tune_space.c bench/tune_space.h \
 	bench/tune_stats.c bench/tune_stats.h
 rg_unit_tests += bench/test/test_tune
 bench_test_test_tune_SOURCES = bench/test/test_tune.c $(RG_TUNE_PURE)
-bench_test_test_tune_LDADD = $(CMOCKA_LIBS) -lm
+bench_test_test_tune_LDADD = $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm
