@@ -34,7 +34,7 @@ endif
 
 rg_unit_tests += runtime/exec/test/test_plan
 runtime_exec_test_test_plan_SOURCES = runtime/exec/test/test_plan.c
-runtime_exec_test_test_plan_LDADD = librg_exec.a librg_control.a \
+runtime_exec_test_test_plan_LDADD = librg_exec.a librg_policy.a librg_control.a \
 	librg_core.a $(CMOCKA_LIBS)
 
 rg_unit_tests += runtime/exec/test/test_emu
