@@ -14,6 +14,7 @@
 #include "harness/session.h"
 #include "harness/verdict.h"
 #include "runtime/algo.h"
+#include "runtime/policy/table.h"
 
 enum {
     SUBJECTS_MAX = 1 + RG_PEERS_MAX,
@@ -163,6 +164,7 @@ static int create_sweep(struct sweep *sweep, const struct rg_job *job)
         .device = (enum rg_device_kind)sweep->options->device,
         .backend = rg_preference((enum rg_backend)sweep->options->backend),
         .timeout_s = sweep->options->timeout_s,
+        .policy = sweep->shared->policy,
     };
     int status = rg_session_create(&config, &sweep->session);
 
@@ -383,12 +385,7 @@ static int sweep_algorithms(struct sweep *sweep)
 static int run_sweep(struct sweep *sweep)
 {
     const char *algo = sweep->options->algo;
-    int status = RG_OK;
 
-    if (sweep->shared->policy)
-        status = select_policy(sweep, sweep->shared->policy);
-    if (status != RG_OK)
-        return status;
     print_header(sweep);
     count_cases(sweep);
     if (is_all(algo))
@@ -446,6 +443,26 @@ static int knows_algorithm(enum rg_collective collective, const char *name)
     return 0;
 }
 
+/* Keeps the text of a table that has been found to be sound. */
+static enum rg_options_result read_policy(const struct rg_program *program,
+                                          const char *path, char **text_out)
+{
+    struct rg_policy_error error = {0, "out of memory"};
+    struct rg_policy_table *table;
+    char line[512];
+    size_t bytes;
+    int status = rg_policy_read(path, text_out, &bytes, &error);
+
+    if (status == RG_OK)
+        status = rg_policy_parse(*text_out, bytes, rg_algos, &table, &error);
+    if (status == RG_OK) {
+        rg_policy_destroy(table);
+        return RG_OPTIONS_RUN;
+    }
+    rg_policy_error_print(&error, path, line, sizeof line);
+    return rg_options_refuse(program, "%s", line);
+}
+
 static enum rg_options_result parse(struct shared *shared, int argc,
                                     char **argv)
 {
@@ -462,10 +479,9 @@ static enum rg_options_result parse(struct shared *shared, int argc,
         !knows_algorithm(collective->collective, options->algo))
         return rg_options_refuse(&program, "unknown algorithm '%s'",
                                  options->algo);
-    if (options->policy &&
-        rg_options_file(options->policy, &shared->policy) != RG_OK)
-        return rg_options_refuse(&program, "cannot read '%s'", options->policy);
-    return RG_OPTIONS_RUN;
+    return options->policy
+               ? read_policy(&program, options->policy, &shared->policy)
+               : RG_OPTIONS_RUN;
 }
 
 int perf_main(const struct perf_collective *collective, int argc, char **argv)

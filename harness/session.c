@@ -21,6 +21,7 @@ static int open_context(struct rg_session *session,
     }
     context.algos = config->algos;
     context.backend = config->backend;
+    context.policy = config->policy;
     return rg_context_create(&context, &session->context);
 }
 

@@ -17,6 +17,8 @@ struct rg_session_config {
     enum rg_device_kind device;
     enum rg_backend backend;
     int timeout_s; /* of the watchdog, 0: none */
+    /* Text of a selection table; null: what RG_POLICY says. */
+    const char *policy;
 };
 
 struct rg_session {

@@ -92,13 +92,20 @@ struct rg_context_config {
     enum rg_device_kind device;
     int device_ordinal;                 /* CUDA device; ignored by emu */
     const struct rg_algo *const *algos; /* null-terminated, borrowed */
-    enum rg_backend backend;   /* UNSET: the preference variables decide */
-    size_t region_bytes;       /* 0: RG_REGION_BYTES, else 256M; CUDA: 1G */
-    int capacity;              /* slots of a group; 0: size */
-    int emu_team_width;        /* threads a team on emu; 0: 1 */
-    int emu_max_teams;         /* teams a launch on emu; 0: by cores */
-    const char *algo_override; /* "all_reduce=ring;..."; null: RG_ALGO */
-    uint64_t first_seq;        /* seq of the first invocation; 0: 1 */
+    enum rg_backend backend; /* UNSET: the preference variables decide */
+    size_t region_bytes;     /* 0: RG_REGION_BYTES, else 256M; CUDA: 1G */
+    int capacity;            /* slots of a group; 0: size */
+    int emu_team_width;      /* threads a team on emu; 0: 1 */
+    int emu_max_teams;       /* teams a launch on emu; 0: by cores */
+    /*
+     * What runs: overrides "all_reduce=ring+2ch;..." (null: RG_ALGO) on top of
+     * the text of a selection table (null: of the file RG_POLICY; none: the
+     * built-in one). Rank 0's are published; another rank's that differ are
+     * reported and ignored.
+     */
+    const char *algo_override;
+    const char *policy;
+    uint64_t first_seq; /* seq of the first invocation; 0: 1 */
     struct rg_probe probe;
     /*
      * For a process started into a running job, in the place of one that has
@@ -247,10 +254,13 @@ int rg_comm_view(struct rg_comm *comm, struct rg_view_info *info_out);
 int rg_comm_members(struct rg_comm *comm, int *world_rank_out);
 
 /*
- * Puts selection rules in force for the whole group, e.g. "all_reduce=ring"
- * (algorithm by name, with "+Nch" for N channels) or "" for the built-in
- * rules. Collective, at a quiescent point, the same text at every rank
- * (RG_EPOLICY if not). A graph captured before follows the new rules.
+ * Puts a selection in force for the whole group: overrides such as
+ * "all_reduce=ring" (algorithm by name, with "+Nch" for N channels), the text
+ * of a selection table (runtime/policy/table.h), overrides followed by a table,
+ * or "" for the built-in table. Collective, at a quiescent point, the same
+ * text at every rank. A graph captured before follows it. RG_EPOLICY, and what
+ * was in force stays so: the texts differ, or one line of the log says what is
+ * wrong with this one.
  */
 int rg_comm_set_policy(struct rg_comm *comm, const char *text);
 

@@ -1,6 +1,7 @@
 bin_PROGRAMS += validate/rg_validate
 validate_rg_validate_SOURCES = \
 	validate/cases_plant.c \
+	validate/cases_policy.c \
 	validate/cases_recovery.c \
 	validate/cases_replay.c \
 	validate/cases_results.c validate/cases_selection.c \

@@ -43,7 +43,8 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
     const uint64_t bytes = call->count * sizeof(rg_elem);
 
     call->plan = plan;
-    call->rule = rg_rule_for(plan, RG_COLL_all_reduce, bytes);
+    call->rule = rg_rule_for(plan, RG_COLL_all_reduce,
+                             RG_CAT(RG_, RG_ENTRY_DTYPE), bytes);
     call->workspace =
         plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
     *run_out = RG_RUN(call->rule->algo, call->rule->channels, plan->epoch);

@@ -92,7 +92,7 @@ all_reduce_oneshot_open(const struct rg_call *call, int channel)
         call->workspace + all_reduce_oneshot_full(capacity, (uint64_t)channel);
     s.credit = call->workspace +
                all_reduce_oneshot_credit(capacity, channels, (uint64_t)channel);
-    s.stride = (uint64_t)RG_ONESHOT_DEPTH * call->rule->chunk;
+    s.stride = (uint64_t)RG_ONESHOT_DEPTH * call->rule->slot;
     s.inbox = call->workspace + all_reduce_oneshot_inbox(capacity, channels) +
               (uint64_t)channel * (capacity - 1) * s.stride;
     return s;
@@ -124,7 +124,7 @@ RG_FN int all_reduce_oneshot_push(struct rg_call *call,
         const int peer = (s->rank + i) % s->nranks;
         const uint64_t slot =
             s->inbox + (uint64_t)rg_peer_index(s->rank, peer) * s->stride +
-            turn % RG_ONESHOT_DEPTH * call->rule->chunk;
+            turn % RG_ONESHOT_DEPTH * call->rule->slot;
 
         const rg_elem *src = (const rg_elem *)call->send + at;
         const uint64_t bytes = n * sizeof(rg_elem);
@@ -156,7 +156,7 @@ RG_FN int all_reduce_oneshot_reduce(struct rg_call *call, enum rg_op op,
         return 1;
     from.own = (const uint8_t *)((const rg_elem *)call->send + at);
     from.inbox =
-        rg_inbox(call, s->inbox + turn % RG_ONESHOT_DEPTH * call->rule->chunk);
+        rg_inbox(call, s->inbox + turn % RG_ONESHOT_DEPTH * call->rule->slot);
     from.stride = s->stride;
     from.rank = s->rank;
     from.count = s->nranks;

@@ -27,6 +27,7 @@ enum { RG_RING_DEPTH = 4 };
 struct all_reduce_ring {
     uint64_t turn;                /* hops of earlier rounds and invocations */
     uint64_t chunk;               /* bytes */
+    uint64_t slot;                /* bytes between two chunks' places */
     uint64_t full, credit, inbox; /* offsets in the region */
     uint64_t base;                /* this round's first element */
     uint64_t part;                /* elements of a part in this round */
@@ -51,7 +52,7 @@ RG_FN int all_reduce_ring_room(struct rg_call *call,
 {
     const uint64_t turn = s->turn + (uint64_t)hop;
 
-    *slot_out = s->inbox + turn % RG_RING_DEPTH * s->chunk;
+    *slot_out = s->inbox + turn % RG_RING_DEPTH * s->slot;
     return rg_wait(call, s->next, s->credit, turn + 1 - RG_RING_DEPTH);
 }
 
@@ -139,7 +140,7 @@ RG_FN int all_reduce_ring_hop(struct rg_call *call, enum rg_op op,
 {
     const int last = t == 2 * s->nranks - 3;
     const uint64_t turn = s->turn + (uint64_t)t;
-    const uint64_t from_slot = s->inbox + turn % RG_RING_DEPTH * s->chunk;
+    const uint64_t from_slot = s->inbox + turn % RG_RING_DEPTH * s->slot;
     uint64_t slot = 0;
     int failed;
 
@@ -173,10 +174,11 @@ RG_FN struct all_reduce_ring all_reduce_ring_open(const struct rg_call *call,
 
     s.turn = rg_load_relaxed(all_reduce_ring_cursor(call, channel));
     s.chunk = call->rule->chunk;
+    s.slot = call->rule->slot;
     s.full = call->workspace + c * RG_LINE;
     s.credit = call->workspace + (channels + c) * RG_LINE;
     s.inbox =
-        call->workspace + 3 * channels * RG_LINE + c * RG_RING_DEPTH * s.chunk;
+        call->workspace + 3 * channels * RG_LINE + c * RG_RING_DEPTH * s.slot;
     s.rank = (int)call->plan->rank;
     s.nranks = (int)call->plan->nranks;
     s.next = rg_ring_next(s.rank, s.nranks);

@@ -56,6 +56,66 @@ output=$("$perf" --launch local --ranks 3 -b 4 -e 4K -f 7 -d u8,f64 -o all \
 [ $? -eq 0 ] && echo "$output" | head -n 1 | grep -q 'legacy backend'
 tap_result $? "the legacy backend sweeps on 3 ranks"
 
+# Selection tables: each row of figures names the algorithm of the table's row.
+table=$tap_work/t.rgp
+cat >"$table" <<'END'
+regroup-policy 1
+unit bytes-per-rank-buffer
+topology emu:2
+all_reduce any 2 0    64   oneshot - ll -    - - -
+all_reduce any 2 64   1024 ring    1 -  1024 - - -
+all_reduce any 2 1024 4096 oneshot 2 -  -    - - -
+all_reduce any 2 4096 inf  ring    1 -  4096 - - -
+END
+# ran FILE: what ran at each size, as "BYTES:ALGORITHM+CHANNELSch", once each.
+ran()
+{
+    sed -n 's/^{"kind":"row",.*"bytes":\([0-9]*\),.*"algorithm":"\([a-z_]*\)","channels":\([0-9]*\),.*/\1:\2+\3ch/p' \
+        "$1" | uniq | sed 's/_ll+.*/_ll/' | tr '\n' ' '
+}
+# hash FILE: the one policy hash of all objects.
+hash()
+{
+    sed -n 's/.*"policy_hash":"\([0-9a-f]*\)".*/\1/p' "$1" | sort -u
+}
+sizes="-b 16 -e 16K -f 4 --max-time 0.01"
+wanted="16:oneshot_ll 64:ring+1ch 256:ring+1ch 1024:oneshot+2ch \
+4096:ring+1ch 16384:ring+1ch "
+# shellcheck disable=SC2086
+output=$("$perf" --launch local --ranks 2 $sizes --policy "$table" -J "$json" 2>&1)
+[ $? -eq 0 ] && [ "$(ran "$json")" = "$wanted" ]
+tap_result $? "--policy: every row names the table's algorithm"
+tap_note "$(ran "$json")"
+named=$(hash "$json")
+[ "$(echo "$named" | wc -w)" -eq 1 ]
+tap_result $? "the environment and all rows have one policy hash"
+# shellcheck disable=SC2086
+RG_POLICY=$table "$perf" --launch local --ranks 2 $sizes -J "$json" >/dev/null 2>&1
+[ $? -eq 0 ] && [ "$(ran "$json")" = "$wanted" ] && [ "$(hash "$json")" = "$named" ]
+tap_result $? "RG_POLICY: the same"
+# shellcheck disable=SC2086
+RG_ALGO=all_reduce=ring+2ch RG_POLICY=$table \
+    "$perf" --launch local --ranks 2 $sizes -J "$json" >/dev/null 2>&1
+[ $? -eq 0 ] && [ "$(ran "$json" | tr ' ' '\n' | grep -c ':ring+2ch$')" -eq 6 ] &&
+    [ "$(hash "$json")" != "$named" ]
+tap_result $? "RG_ALGO comes before RG_POLICY"
+
+# A table that is not sound ends everything before it begins.
+for flaw in 's/ 1024 4096/ 1025 4096/:6: gap' 's/ inf / 8192 /:7: the last row' \
+    's/oneshot 2/twice 2/:6: all_reduce has no' 's/policy 1/policy 2/:1: version'; do
+    sed "${flaw%%:*}" "$table" >"$tap_work/bad.rgp"
+    output=$("$perf" --launch local --ranks 2 --policy "$tap_work/bad.rgp" 2>&1)
+    [ $? -eq 2 ] && [ "$(echo "$output" | wc -l)" -eq 1 ] &&
+        echo "$output" | grep -qF "$tap_work/bad.rgp:${flaw#*:}"
+    tap_result $? "exit 2 and one line for ${flaw%%:*}"
+    tap_note "$output"
+done
+sed 's/any 2 0/any 2 4/' "$table" >"$tap_work/bad.rgp"
+output=$(RG_POLICY="$tap_work/bad.rgp" "$perf" --launch local --ranks 1 2>&1)
+[ $? -eq 2 ] && echo "$output" | grep -qF "$tap_work/bad.rgp:4: gap"
+tap_result $? "exit 2 for such a file in RG_POLICY"
+tap_note "$output"
+
 "$perf" --launch local --ranks 2 -b 8 -e 8 -n 30 -G 3 --max-time 0.2 >/dev/null
 tap_result $? "graphs of an odd number of invocations are replayed"
 tap_end

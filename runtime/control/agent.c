@@ -346,6 +346,7 @@ static void ask_acknowledge(struct rg_agent *agent,
         return;
     }
     group->unchecked--;
+    group->rules = request->rules;
     if (group->phase == RG_AGENT_CHECKING && !group->unchecked)
         rg_agent_acknowledge(group, effects);
 }

@@ -57,6 +57,7 @@ static void send_view_ack(const struct rg_agent_group *group,
         ack->term = ballot->term;
         ack->attempt = ballot->attempt;
         ack->epoch = epoch;
+        ack->rules = group->rules;
     }
     rg_agent_post(ballot->leader, ack, effects);
 }

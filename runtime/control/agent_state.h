@@ -44,7 +44,8 @@ struct rg_agent_group {
     struct rg_message *pending;      /* the VIEW accepted last, not in force */
     struct rg_ballot pending_ballot; /* under which it came */
     int pending_acked;               /* VIEW_ACK has gone out for it */
-    int unchecked; /* VIEWs delivered and not yet acknowledged by the caller */
+    uint64_t rules; /* as the caller said of the last view it was shown */
+    int unchecked;  /* VIEWs delivered and not yet acknowledged by the caller */
 
     uint32_t workspace;       /* of the PREPARE in progress */
     struct rg_message *quiet; /* the caller's QUIESCED; null: none yet */

@@ -489,6 +489,7 @@ void rg_led_propose(struct rg_coordinator *coordinator, struct rg_led *led,
 {
     led->phase = RG_LED_PROPOSING;
     led->attempt++;
+    led->has_rules = 0;
     rg_bitset_zero(&led->waiting);
     rg_bitset_zero(&led->answered);
     for (int rank = 0; rank < led->proposal->nactive; rank++)
@@ -618,6 +619,34 @@ static void try_activate(struct rg_coordinator *coordinator, struct rg_led *led,
         activate(coordinator, led, effects);
 }
 
+/* The end of a group whose members would not run by the same rules. */
+static void end_divided(struct rg_coordinator *coordinator, struct rg_led *led,
+                        int slot, struct rg_effects *effects)
+{
+    struct rg_message *message = rg_led_message(led, RG_MSG_ERROR);
+
+    rg_effects_log(effects, RG_LOG_ERROR,
+                   "group %u: rank %d makes other rules than the others of the "
+                   "policy that all were given",
+                   led->id, led->proposal->members[slot].world_rank);
+    if (message)
+        message->status = RG_EPOLICY;
+    rg_led_cast(led, &led->audience, message, effects);
+    rg_led_remove(coordinator, led, effects);
+}
+
+/* Whether a member to come runs by the rules of those who answered before. */
+static int agrees(struct rg_led *led, int slot,
+                  const struct rg_message *message)
+{
+    if (led->proposal->members[slot].status != RG_MEMBER_ACTIVE)
+        return 1;
+    if (!led->has_rules)
+        led->rules = message->rules;
+    led->has_rules = 1;
+    return led->rules == message->rules;
+}
+
 void rg_led_on_view_ack(struct rg_coordinator *coordinator, struct rg_led *led,
                         int slot, const struct rg_message *message,
                         struct rg_effects *effects)
@@ -628,6 +657,10 @@ void rg_led_on_view_ack(struct rg_coordinator *coordinator, struct rg_led *led,
         !rg_bitset_test(&led->audience, slot) ||
         rg_bitset_test(&led->answered, slot)) {
         coordinator->dropped++;
+        return;
+    }
+    if (!agrees(led, slot, message)) {
+        end_divided(coordinator, led, slot, effects);
         return;
     }
     rg_bitset_clear(&led->waiting, slot);

@@ -84,6 +84,9 @@ struct rg_led {
     struct rg_link_fault *faults;
     size_t nfaults;
 
+    int has_rules;  /* somebody has taken the proposal, */
+    uint64_t rules; /* and will run by rules of this hash */
+
     int join_status; /* RG_ECONFIG once two first joiners disagree */
     struct rg_led_join *joins;
     struct rg_led_plan plan;

@@ -415,12 +415,14 @@ int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
 }
 
 int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
-                         uint64_t epoch)
+                         uint64_t epoch, uint64_t rules)
 {
     struct rg_message *message = rg_message_create(RG_MSG_VIEW_ACK, group);
 
-    if (message)
+    if (message) {
         message->epoch = epoch;
+        message->rules = rules;
+    }
     return ask_known(driver, message);
 }
 

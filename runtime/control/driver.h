@@ -49,7 +49,8 @@ enum rg_event_kind {
     RG_EVENT_ACTIVATE, /* epoch: now in force */
     /*
      * Out of the group: RG_EISOLATED (this side has no majority, or the others
-     * go on without this member), RG_ECLOSED (deactivated as planned).
+     * go on without this member), RG_ECLOSED (deactivated as planned); or the
+     * end of the group: RG_EPOLICY, RG_ENOSPC.
      */
     RG_EVENT_ISOLATED,
     /*
@@ -132,13 +133,15 @@ int rg_driver_next(struct rg_driver *driver, uint32_t group, int timeout_ms,
  * again: every PREPARE and every VIEW that comes is answered, the last VIEW
  * before ACTIVATE is the one that counts. `pairs` (null: none) is what this
  * member has sent to others in this epoch and what has come to it; view->pairs
- * says what of it is done at both ends.
+ * says what of it is done at both ends. `rules` is a hash of what this member
+ * makes of the view's policy: where members differ, all get
+ * RG_EVENT_ISOLATED(RG_EPOLICY), or RG_EVENT_ERROR if it is the first view.
  */
 int rg_driver_quiesced(struct rg_driver *driver, uint32_t group, uint64_t epoch,
                        uint64_t completed, uint64_t claimed,
                        const struct rg_pairs *pairs);
 int rg_driver_view_ready(struct rg_driver *driver, uint32_t group,
-                         uint64_t epoch);
+                         uint64_t epoch, uint64_t rules);
 
 /*
  * Planned transition to a new selection text: collective, same text at every

@@ -31,7 +31,7 @@ enum rg_message_kind {
     RG_MSG_LEAVE,    /* nothing */
     RG_MSG_QUIESCED, /* epoch, completed, claimed, status (1: live graphs),
                         pairs that this member is in */
-    RG_MSG_VIEW_ACK, /* epoch, attempt */
+    RG_MSG_VIEW_ACK, /* epoch, attempt, rules */
     RG_MSG_POLICY,   /* call, policy (data) */
     RG_MSG_CHANGE,   /* call, slots to deactivate (data), status (1: those of
                         them that have failed can do no harm any more) */
@@ -130,6 +130,8 @@ struct rg_message {
     uint64_t completed;
     uint64_t claimed;
     uint64_t call;
+    uint64_t
+        rules; /* hash of the selection rules that the sender will run by */
     struct rg_member_info info;
     struct rg_endpoint endpoint;
     struct rg_ballot ballot; /* under which `view` was accepted */

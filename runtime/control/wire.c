@@ -338,6 +338,12 @@ static void walk_attempt(struct codec *codec, struct rg_message *message)
     walk_u32(codec, &message->attempt);
 }
 
+static void walk_ack(struct codec *codec, struct rg_message *message)
+{
+    walk_attempt(codec, message);
+    walk_u64(codec, &message->rules);
+}
+
 static void walk_proposal(struct codec *codec, struct rg_message *message)
 {
     walk_attempt(codec, message);
@@ -440,7 +446,7 @@ static void walk_fields(struct codec *codec, struct rg_message *message)
         [RG_MSG_BYE] = walk_nothing,      [RG_MSG_OFFER] = walk_nothing,
         [RG_MSG_PULSE] = walk_nothing,    [RG_MSG_JOIN] = walk_join,
         [RG_MSG_LEAVE] = walk_nothing,    [RG_MSG_QUIESCED] = walk_quiesced,
-        [RG_MSG_VIEW_ACK] = walk_attempt, [RG_MSG_POLICY] = walk_policy,
+        [RG_MSG_VIEW_ACK] = walk_ack,     [RG_MSG_POLICY] = walk_policy,
         [RG_MSG_CHANGE] = walk_change,    [RG_MSG_GATHER] = walk_gather,
         [RG_MSG_REPORT] = walk_report,    [RG_MSG_FENCED] = walk_nothing,
         [RG_MSG_HEARTBEAT] = walk_beat,   [RG_MSG_GRANT] = walk_grant,

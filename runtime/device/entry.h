@@ -76,12 +76,13 @@ RG_FN_COLD struct rg_claim rg_claim_held(struct rg_comm_dev *dev,
 
 RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
                                         enum rg_collective collective,
-                                        uint64_t bytes)
+                                        enum rg_dtype dtype, uint64_t bytes)
 {
     const struct rg_rules *rules = &plan->rules[collective];
     uint64_t i = 0;
 
-    while (i + 1 < rules->count && bytes >= rules->rule[i].below)
+    while (i + 1 < rules->count && (bytes >= rules->rule[i].below ||
+                                    !(rules->rule[i].dtypes >> dtype & 1)))
         i++;
     return &rules->rule[i];
 }

@@ -35,7 +35,7 @@ enum {
     RG_LINE = 128,        /* bytes between words of different writers */
     RG_HOT_PEERS = 8,     /* inbox pointers on the hot line */
     RG_MAX_ALGOS = 16,    /* per collective */
-    RG_MAX_RULES = 16,    /* per collective */
+    RG_MAX_RULES = 32,    /* per collective, of all types */
     RG_MAX_CHANNELS = 64, /* a launch has at most two teams a channel */
     RG_MAX_SLOTS = 4096
 };
@@ -76,12 +76,19 @@ static_assert(sizeof(struct rg_hot_line) <= 256, "fits two 128-byte lines");
 #define RG_RUN_CHANNELS(run) ((int)((run) >> 32 & 0xffffff))
 #define RG_RUN_EPOCH(run)    ((uint32_t)(run))
 
-/* A selection rule resolved for this view: sizes below `below` use it. */
+/*
+ * A selection rule resolved for this view. It serves sizes below `below` that
+ * no rule of the same type ahead of it serves; the last one of each type
+ * serves the rest.
+ */
 struct rg_rule {
-    uint64_t below; /* bytes of the rank's buffer, exclusive */
-    uint32_t algo;  /* index in the collective's list */
+    uint64_t below;  /* bytes of the rank's buffer, exclusive */
+    uint32_t dtypes; /* bit 1 << enum rg_dtype for each type it serves */
+    uint32_t algo;   /* index in the collective's list */
     uint32_t channels;
     uint32_t chunk; /* bytes of one pipeline step, a multiple of 16 */
+    uint32_t slot;  /* bytes between two chunks' places in the workspace: the
+                       same in all of an algorithm's rules, at least a chunk */
     uint32_t unused;
 };
 

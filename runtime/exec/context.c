@@ -10,6 +10,8 @@
 #include "runtime/core/log.h"
 #include "runtime/exec/comm.h"
 #include "runtime/exec/routes.h"
+#include "runtime/exec/select.h"
+#include "runtime/policy/table.h"
 
 enum { CONTEXT_REGION_EMU = 256 << 20, CONTEXT_REGION_CUDA = 1 << 30 };
 
@@ -104,6 +106,46 @@ static int config_check(const struct rg_context_config *config)
     return RG_EINVAL;
 }
 
+static int read_table(const char *path, char **text_out)
+{
+    struct rg_policy_error error;
+    char line[512];
+    size_t bytes;
+    const int status = rg_policy_read(path, text_out, &bytes, &error);
+
+    if (status == RG_OK && strlen(*text_out) != bytes) {
+        free(*text_out);
+        rg_log(RG_LOG_ERROR, -1, "%s: a zero byte", path);
+        return RG_EPOLICY;
+    }
+    if (status == RG_EPOLICY) {
+        rg_policy_error_print(&error, path, line, sizeof line);
+        rg_log(RG_LOG_ERROR, -1, "%s", line);
+    }
+    return status;
+}
+
+/* What this rank asks for: the configuration decides, else the variables. */
+static int context_selection(struct rg_context *context)
+{
+    const struct rg_context_config *config = &context->config;
+    const char *path = getenv("RG_POLICY");
+    const char *overrides =
+        config->algo_override ? config->algo_override : getenv("RG_ALGO");
+    char *table = NULL;
+    int status = RG_OK;
+
+    if (!config->policy && path && *path)
+        status = read_table(path, &table);
+    if (status == RG_OK)
+        status = rg_policy_compose(overrides,
+                                   config->policy ? config->policy : table,
+                                   config->policy ? "policy" : path,
+                                   config->algos, &context->selection);
+    free(table);
+    return status;
+}
+
 static int context_configure(struct rg_context *context,
                              const struct rg_context_config *config)
 {
@@ -116,11 +158,9 @@ static int context_configure(struct rg_context *context,
         context->config.emu_team_width = 1;
     if (!context->config.first_seq)
         context->config.first_seq = 1;
-    if (!context->config.algo_override)
-        context->config.algo_override = getenv("RG_ALGO");
-    if (!context->config.algo_override)
-        context->config.algo_override = "";
-    status = rg_settings_load(&context->settings);
+    status = context_selection(context);
+    if (status == RG_OK)
+        status = rg_settings_load(&context->settings);
     if (status == RG_OK)
         status = context_on_failure(context);
     if (status)
@@ -243,6 +283,7 @@ void rg_context_destroy(struct rg_context *context)
     rg_service_destroy(context->service);
     if (context->device)
         context->ops->close(context->device);
+    free(context->selection);
     free(context);
 }
 

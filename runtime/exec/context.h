@@ -15,6 +15,7 @@ struct rg_context {
     struct rg_service *service;
     struct rg_driver *driver;
     enum rg_backend preference;
+    char *selection; /* the text this rank asks for (select.h); owned */
     int parks; /* RG_ON_FAILURE: a failed invocation keeps the word itself */
     char host_id[RG_HOST_ID_BYTES];
     uint32_t next_group;

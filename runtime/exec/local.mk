@@ -10,7 +10,8 @@ librg_exec_a_SOURCES = \
 	runtime/exec/launch.c \
 	runtime/exec/legacy_path.c runtime/exec/legacy_path.h \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
-	runtime/exec/routes.c runtime/exec/routes.h
+	runtime/exec/routes.c runtime/exec/routes.h \
+	runtime/exec/select.c runtime/exec/select.h
 
 # The launch that keeps a held word, for each device.
 RG_HELP_OBJECTS = runtime/device/help.o

@@ -1,14 +1,12 @@
 #include "runtime/exec/plan_slot.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
-#include "runtime/device/share.h"
 #include "runtime/device/packet.h"
-#include "runtime/regroup.h"
+#include "runtime/device/share.h"
+#include "runtime/exec/select.h"
 
 /* ---- layout ------------------------------------------------------------- */
 
@@ -71,240 +69,12 @@ int rg_layout_init(struct rg_layout *layout_out,
     return RG_OK;
 }
 
-/* ---- selection text ----------------------------------------------------- */
-
-/* One part of a selection text. */
-struct policy_part {
-    char collective[RG_NAME_BYTES];
-    char algorithm[RG_NAME_BYTES];
-    unsigned channels; /* 0: not said */
-};
-
-/* The part at *text; moves *text behind it. 1, 0 at the end, or RG_EPOLICY. */
-static int policy_next(const char **text, struct policy_part *part_out)
-{
-    const char *at = *text;
-    char part[2 * RG_NAME_BYTES], digits[4] = "";
-    size_t length;
-    int fields, end = 0;
-
-    at += strspn(at, "; ");
-    if (!*at)
-        return 0;
-    length = strcspn(at, ";");
-    memset(part_out, 0, sizeof *part_out);
-    snprintf(part, sizeof part, "%.*s", (int)length, at);
-    fields =
-        sscanf(part, "%31[a-z_]=%31[a-z_]%n+%3[0-9]ch%n", part_out->collective,
-               part_out->algorithm, &end, digits, &end);
-    part_out->channels = (unsigned)atoi(digits);
-    end += (int)strspn(part + end, " ");
-    if (length >= sizeof part || fields < 2 || part[end] ||
-        (fields == 3 && !part_out->channels)) {
-        rg_log(RG_LOG_ERROR, -1,
-               "policy \"%s\": expected "
-               "collective=algorithm[+Nch]",
-               part);
-        return RG_EPOLICY;
-    }
-    *text = at + length;
-    return 1;
-}
-
-static int layout_find(const struct rg_layout *layout, int coll,
-                       const char *name)
+int rg_layout_find(const struct rg_layout *layout, int coll, const char *name)
 {
     for (int i = 0; i < layout->count[coll]; i++)
         if (strcmp(layout->algo[coll][i]->name, name) == 0)
             return i;
     return -1;
-}
-
-static int collective_find(const char *name)
-{
-    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
-        if (strcmp(rg_collective_name(coll), name) == 0)
-            return coll;
-    return -1;
-}
-
-int rg_policy_check(const struct rg_layout *layout, const char *text)
-{
-    struct policy_part part;
-    int more, coll;
-
-    while ((more = policy_next(&text, &part)) > 0) {
-        coll = collective_find(part.collective);
-        if (coll >= 0 && layout_find(layout, coll, part.algorithm) >= 0 &&
-            part.channels <= (unsigned)layout->shape.max_channels)
-            continue;
-        rg_log(RG_LOG_ERROR, -1, "policy: no algorithm %s=%s with %u channels",
-               part.collective, part.algorithm, part.channels);
-        return RG_EPOLICY;
-    }
-    return more;
-}
-
-/* The last part that names the collective: 1, or 0 for none. */
-static int policy_lookup(const char *text, int coll,
-                         struct policy_part *part_out)
-{
-    struct policy_part part;
-    int found = 0;
-
-    while (policy_next(&text, &part) > 0) {
-        if (collective_find(part.collective) != coll)
-            continue;
-        *part_out = part;
-        found = 1;
-    }
-    return found;
-}
-
-/* ---- rules -------------------------------------------------------------- */
-
-/* The built-in choice: sizes below `below` use the algorithm. */
-struct builtin {
-    enum rg_device_kind kind;
-    enum rg_collective collective;
-    int max_ranks; /* the first entry that fits counts, size by size */
-    uint64_t below;
-    const char *algorithm;
-};
-
-/* From sweeps of all algorithms; results/ has them. */
-static const struct builtin builtins[] = {
-    {RG_DEVICE_EMU, RG_COLL_all_reduce, 2, 129, "oneshot_ll"},
-    {RG_DEVICE_EMU, RG_COLL_all_reduce, 2, UINT64_MAX, "oneshot"},
-    {RG_DEVICE_EMU, RG_COLL_all_reduce, 64, 65, "oneshot_ll"},
-    {RG_DEVICE_EMU, RG_COLL_all_reduce, 64, 16385, "oneshot"},
-    {RG_DEVICE_CUDA, RG_COLL_all_reduce, 2, 524289, "oneshot_ll"},
-    {RG_DEVICE_CUDA, RG_COLL_all_reduce, 2, UINT64_MAX, "oneshot"},
-    {RG_DEVICE_CUDA, RG_COLL_all_reduce, 64, 65537, "oneshot_ll"},
-    {RG_DEVICE_CUDA, RG_COLL_all_reduce, 64, 524289, "oneshot"},
-};
-
-/*
- * A pipeline step, where the workspace has room for it; powers of two. On emu
- * it is one that leaves the writer's cache before the reader wants it, for
- * lines in another core's cache come late. On CUDA it is long enough for the
- * link not to feel the flags.
- */
-static uint32_t chunk_of(enum rg_device_kind kind, uint64_t most)
-{
-    uint64_t chunk = kind == RG_DEVICE_CUDA ? 64 << 10 : 256 << 10;
-
-    while (chunk > most && chunk > RG_GRAIN)
-        chunk /= 2;
-    return (uint32_t)(most ? chunk : 0);
-}
-
-static int all_direct(const struct rg_plan_input *input)
-{
-    for (int i = 0; i < input->view->nactive; i++)
-        if (input->routes[i].kind != RG_ROUTE_P2P &&
-            input->routes[i].kind != RG_ROUTE_SELF)
-            return 0;
-    return 1;
-}
-
-static int eligible(const struct rg_layout *layout, int coll, int index,
-                    const struct rg_plan_input *input)
-{
-    const struct rg_algo *algo = layout->algo[coll][index];
-    const int n = input->view->nactive;
-
-    return layout->limits[coll][index].max_bytes > 0 && n >= algo->min_ranks &&
-           n <= algo->max_ranks &&
-           (!(algo->flags & RG_ALGO_DIRECT) || all_direct(input));
-}
-
-/* Adds a rule for the sizes that no earlier rule covers. */
-static void rules_add(struct rg_rules *rules, const struct rg_layout *layout,
-                      int coll, int index, uint64_t below, unsigned channels,
-                      const struct rg_plan_input *input)
-{
-    const struct rg_limits *limits = &layout->limits[coll][index];
-    const uint64_t covered =
-        rules->count ? rules->rule[rules->count - 1].below : 0;
-    struct rg_rule *rule = &rules->rule[rules->count];
-
-    if (limits->max_bytes < UINT64_MAX && below > limits->max_bytes + 1)
-        below = limits->max_bytes + 1;
-    if (below <= covered || rules->count == RG_MAX_RULES)
-        return;
-    rule->below = below;
-    rule->algo = (uint32_t)index;
-    rule->channels = channels ? channels : (uint32_t)input->channels;
-    rule->chunk = chunk_of(input->kind, limits->max_chunk);
-    rule->unused = 0;
-    rules->count++;
-}
-
-static void rules_builtin(struct rg_rules *rules,
-                          const struct rg_layout *layout, int coll,
-                          const struct rg_plan_input *input)
-{
-    const int rows = sizeof builtins / sizeof *builtins;
-    int index;
-
-    for (int i = 0; i < rows; i++) {
-        if (builtins[i].kind != input->kind ||
-            (int)builtins[i].collective != coll ||
-            input->view->nactive > builtins[i].max_ranks)
-            continue;
-        index = layout_find(layout, coll, builtins[i].algorithm);
-        if (index >= 0 && eligible(layout, coll, index, input))
-            rules_add(rules, layout, coll, index, builtins[i].below, 0, input);
-    }
-    /* Any algorithm without a size limit takes the rest; the last is best. */
-    for (index = layout->count[coll] - 1; index >= 0; index--)
-        if (eligible(layout, coll, index, input))
-            rules_add(rules, layout, coll, index, UINT64_MAX, 0, input);
-}
-
-/* The algorithm that a text chooses, or -1: none, or one that cannot run. */
-static int policy_choice(const struct rg_layout *layout, const char *text,
-                         int coll, const struct rg_plan_input *input,
-                         struct policy_part *part_out)
-{
-    int index;
-
-    if (!policy_lookup(text, coll, part_out))
-        return -1;
-    index = layout_find(layout, coll, part_out->algorithm);
-    if (index >= 0 && eligible(layout, coll, index, input))
-        return index;
-    rg_log(RG_LOG_WARN, input->rank,
-           "policy: %s=%s cannot run with %d ranks and these routes",
-           part_out->collective, part_out->algorithm, input->view->nactive);
-    return -1;
-}
-
-int rg_policy_fits(const struct rg_layout *layout, const char *text,
-                   const struct rg_plan_input *input)
-{
-    struct policy_part part;
-
-    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
-        if (policy_lookup(text, coll, &part) &&
-            policy_choice(layout, text, coll, input, &part) < 0)
-            return RG_EPOLICY;
-    return RG_OK;
-}
-
-static void rules_resolve(struct rg_rules *rules,
-                          const struct rg_layout *layout, int coll,
-                          const struct rg_plan_input *input)
-{
-    struct policy_part part;
-    const int index =
-        policy_choice(layout, input->view->policy, coll, input, &part);
-
-    memset(rules, 0, sizeof *rules);
-    if (index >= 0)
-        rules_add(rules, layout, coll, index, UINT64_MAX, part.channels, input);
-    rules_builtin(rules, layout, coll, input);
 }
 
 /* ---- plan --------------------------------------------------------------- */
@@ -314,8 +84,8 @@ size_t rg_plan_bytes(int capacity)
     return sizeof(struct rg_plan) + (size_t)capacity * sizeof(struct rg_route);
 }
 
-void rg_plan_build(const struct rg_layout *layout,
-                   const struct rg_plan_input *input, struct rg_plan *plan_out)
+int rg_plan_build(const struct rg_layout *layout,
+                  const struct rg_plan_input *input, struct rg_plan *plan_out)
 {
     const struct rg_view *view = input->view;
 
@@ -330,8 +100,7 @@ void rg_plan_build(const struct rg_layout *layout,
     memcpy(plan_out->offset, layout->offset, sizeof plan_out->offset);
     memcpy(plan_out->routes, input->routes,
            (size_t)view->nactive * sizeof *input->routes);
-    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
-        rules_resolve(&plan_out->rules[coll], layout, coll, input);
+    return rg_rules_build(layout, input, plan_out->rules);
 }
 
 /* The algorithm whose packets the small path sends, or -1. */
@@ -345,15 +114,36 @@ static int packet_algo(const struct rg_layout *layout)
     return -1;
 }
 
-/* Packets go by the hot line as far as the first rule gives sizes to them. */
+/* Up to where the first rules for a type are all of one algorithm. */
+static uint64_t led_by(const struct rg_rules *rules, int dtype, int index)
+{
+    uint64_t below = 0;
+
+    for (uint64_t i = 0; i < rules->count; i++) {
+        if (!(rules->rule[i].dtypes >> dtype & 1))
+            continue;
+        if (rules->rule[i].algo != (uint32_t)index)
+            break;
+        below = rules->rule[i].below;
+    }
+    return below;
+}
+
+/* Packets go by the hot line as far as every type gives sizes to them first:
+ * it knows no types. */
 static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
 {
     const struct rg_rules *rules = &plan->rules[RG_COLL_all_reduce];
+    uint64_t below = UINT64_MAX;
 
-    if (plan->nranks < 2 || plan->nranks > RG_HOT_PEERS || !rules->count ||
-        rules->rule[0].algo != (uint32_t)index)
+    if (plan->nranks < 2 || plan->nranks > RG_HOT_PEERS)
         return 0;
-    return rules->rule[0].below - 1;
+    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
+        const uint64_t led = led_by(rules, dtype, index);
+
+        below = led < below ? led : below;
+    }
+    return below ? below - 1 : 0;
 }
 
 /* Packets of the largest buffer that a rule gives to them; 0: none. */
@@ -365,9 +155,10 @@ static uint64_t packets_used(const struct rg_layout *layout,
     uint64_t bytes = 0;
 
     for (uint64_t i = 0; i < rules->count; i++)
-        if (rules->rule[i].algo == (uint32_t)index)
-            bytes = rules->rule[i].below - 1 < most ? rules->rule[i].below - 1
-                                                    : most;
+        if (rules->rule[i].algo == (uint32_t)index &&
+            rules->rule[i].below - 1 > bytes)
+            bytes = rules->rule[i].below - 1;
+    bytes = bytes < most ? bytes : most;
     return (bytes + RG_PACKET_PAYLOAD - 1) / RG_PACKET_PAYLOAD;
 }
 

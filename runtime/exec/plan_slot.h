@@ -17,7 +17,7 @@
 #include "runtime/control/view.h"
 #include "runtime/device/mailbox.h"
 
-enum { RG_SHARES = 4, RG_AREA_ALIGN = 4096, RG_NAME_BYTES = 32 };
+enum { RG_SHARES = 4, RG_AREA_ALIGN = 4096 };
 
 struct rg_layout {
     struct rg_shape shape;
@@ -33,11 +33,13 @@ struct rg_layout {
 int rg_layout_init(struct rg_layout *layout_out,
                    const struct rg_algo *const *algos, int capacity,
                    int max_channels, int generations, uint64_t share);
+/* The algorithm's index in its collective, or -1. */
+int rg_layout_find(const struct rg_layout *layout, int coll, const char *name);
 
 /* What a plan is made from, beside the layout. */
 struct rg_plan_input {
     const struct rg_view *view;
-    const struct rg_route *routes; /* [view->nactive] */
+    const struct rg_route *routes; /* [view->nactive]; null: all direct */
     int rank;
     enum rg_device_kind kind;
     int channels;       /* of a rule that does not say how many */
@@ -46,14 +48,9 @@ struct rg_plan_input {
 
 /* Bytes of a plan for a capacity. */
 size_t rg_plan_bytes(int capacity);
-void rg_plan_build(const struct rg_layout *layout,
-                   const struct rg_plan_input *input, struct rg_plan *plan_out);
-/*
- * Whether what the text names can run under this view and these routes: RG_OK
- * or RG_EPOLICY (logged). A plan ignores what cannot.
- */
-int rg_policy_fits(const struct rg_layout *layout, const char *text,
-                   const struct rg_plan_input *input);
+/* RG_OK or RG_ENOMEM. A plan passes over what cannot run (select.h). */
+int rg_plan_build(const struct rg_layout *layout,
+                  const struct rg_plan_input *input, struct rg_plan *plan_out);
 /*
  * What an epoch that ran by this plan leaves behind, and the next one in its
  * workspace must find zero: signals, cursors, and packet slots as far as a
@@ -67,11 +64,5 @@ int rg_plan_is_hot(const struct rg_layout *layout, const struct rg_plan *plan,
 /* The small path's excerpt of a plan. `region` is the own region. */
 void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
                      uint8_t *region, struct rg_hot_plan *hot_out);
-
-/*
- * Checks a selection text, "collective=algorithm[+Nch][;...]", against the
- * algorithms of a table. RG_OK or RG_EPOLICY (logged, naming the part).
- */
-int rg_policy_check(const struct rg_layout *layout, const char *text);
 
 #endif

@@ -7,6 +7,7 @@
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
+#include "runtime/exec/select.h"
 #include "runtime/recovery/recovery.h"
 
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
@@ -160,7 +161,7 @@ static int policy_fits(struct rg_comm *comm, const char *text)
     return status;
 }
 
-int rg_comm_set_policy(struct rg_comm *comm, const char *text)
+static int propose_policy(struct rg_comm *comm, const char *text)
 {
     uint64_t epoch, refusals;
     int status = policy_fits(comm, text);
@@ -171,6 +172,19 @@ int rg_comm_set_policy(struct rg_comm *comm, const char *text)
         status =
             rg_driver_propose_policy(comm->context->driver, comm->group, text);
     return status ? status : wait_answered(comm, epoch, refusals);
+}
+
+int rg_comm_set_policy(struct rg_comm *comm, const char *text)
+{
+    char *canonical;
+    int status =
+        rg_policy_canonical(text, comm->context->config.algos, &canonical);
+
+    if (status)
+        return status;
+    status = propose_policy(comm, canonical);
+    free(canonical);
+    return status;
 }
 
 static int change_members(struct rg_comm *comm, const int *slots, int count,

@@ -9,6 +9,7 @@
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
 #include "runtime/exec/routes.h"
+#include "runtime/exec/select.h"
 #include "runtime/recovery/recovery.h"
 
 enum {
@@ -188,14 +189,36 @@ static void on_prepare(struct rg_recovery *recovery,
                        comm->held.completed, comm->held.claimed, NULL);
 }
 
+/* What this rank makes of the view's policy; its routes are not known yet. */
+static int rules_of(const struct rg_recovery *recovery, uint64_t *hash_out)
+{
+    const struct rg_comm *comm = recovery->comm;
+    struct rg_plan_input input = rg_comm_plan_input(comm, recovery->pending);
+    struct rg_rules rules[RG_COLL_COUNT];
+    int status;
+
+    input.routes = NULL;
+    status = rg_rules_build(&comm->layout, &input, rules);
+    if (status == RG_OK)
+        *hash_out = rg_rules_hash(rules);
+    return status;
+}
+
 static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)
 {
+    uint64_t rules = 0;
+    int status;
+
     rg_view_destroy(recovery->pending);
     recovery->pending = event->view;
     event->view = NULL;
     reach(recovery, RG_PHASE_VIEW, event->epoch);
-    rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
-                         event->epoch);
+    status = rules_of(recovery, &rules);
+    if (status)
+        give_up(recovery, status);
+    else
+        rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
+                             event->epoch, rules);
 }
 
 /* ---- a new view in force ------------------------------------------------ */
@@ -243,15 +266,38 @@ static void opened(struct rg_recovery *recovery)
     notify(recovery, RG_NOTICE_VIEW, epoch, RG_OK, NULL);
 }
 
+/* Where this rank asked for something else than the group runs by. */
+static void report_selection(const struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    const char *own = comm->context->selection;
+
+    if (recovery->joining && *own && strcmp(own, comm->view->policy))
+        rg_log(RG_LOG_WARN, rank_of(recovery),
+               "RG_POLICY and RG_ALGO differ from those in force: ignored");
+}
+
 static int view_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
     struct rg_plan_input input = rg_comm_plan_input(comm, comm->view);
+    int status;
 
     rg_comm_routes_dense(comm, comm->view, comm->routes);
     pthread_mutex_lock(&comm->lock);
-    rg_plan_build(&comm->layout, &input, comm->plan);
+    status = rg_plan_build(&comm->layout, &input, comm->plan);
     pthread_mutex_unlock(&comm->lock);
+    if (status)
+        return status;
+    /* What the group is started with must apply; later views have members
+     * and routes that nobody has chosen. */
+    if (comm->view->epoch == 1)
+        status = rg_policy_fits(&comm->layout, comm->view->policy, &input);
+    else
+        rg_policy_report(&comm->layout, &input);
+    if (status)
+        return status;
+    report_selection(recovery);
     publish(recovery);
     return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
                                                 : comm->held.claimed);
@@ -492,7 +538,7 @@ static int join(struct rg_recovery *recovery, int rejoin)
                            .capacity = context->config.capacity,
                            .first_seq = context->config.first_seq,
                            .rejoin = rejoin,
-                           .policy = context->config.algo_override};
+                           .policy = context->selection};
     int status = rg_policy_check(&comm->layout, join.policy);
 
     if (status == RG_OK)

@@ -278,8 +278,19 @@ static void check_history(struct sim_world *world, int rank,
                          (unsigned long long)program->claimed);
 }
 
+/* The first who enters says what holds for all. */
+static void check_rules(struct sim_world *world, struct sim_version *version,
+                        int rank, uint64_t rules)
+{
+    if (!version->rules)
+        version->rules = rules;
+    if (version->rules != rules)
+        sim_oracle_break(world, "rank %d enters epoch %llu by other rules",
+                         rank, (unsigned long long)version->view->epoch);
+}
+
 const struct sim_version *sim_oracle_enter(struct sim_world *world, int rank,
-                                           struct rg_view *view)
+                                           struct rg_view *view, uint64_t rules)
 {
     const struct sim_process *process = &world->processes[rank];
     const struct sim_program *program = &process->program;
@@ -290,6 +301,7 @@ const struct sim_version *sim_oracle_enter(struct sim_world *world, int rank,
         sim_oracle_break(world, "rank %d enters epoch %llu without being in it",
                          rank, (unsigned long long)view->epoch);
     check_single(world, version, rank);
+    check_rules(world, version, rank, rules);
     if (program->state == SIM_HELD && program->version &&
         program->version->view->epoch + 1 == view->epoch) {
         check_history(world, rank, view);

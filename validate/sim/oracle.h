@@ -4,6 +4,7 @@
  *  - an epoch has one view: two processes that live never enter different
  *    views of one epoch (which is also: no two sides both remove members, and
  *    one policy an epoch);
+ *  - all who enter a view run by the same rules;
  *  - a seq completes in one view only;
  *  - committed_seq never decreases, and exceeds no survivor's completion;
  *  - first_seq exceeds every survivor's claims;
@@ -31,6 +32,7 @@ struct sim_version {
     struct sim_version *next; /* another view of the same epoch */
     struct rg_view *view;     /* one reference */
     uint64_t hash;
+    uint64_t rules;    /* that its members run by */
     uint32_t *entered; /* [ranks] the life that entered it; 0: none */
     /* How many members have begun first_seq + i. */
     int *begun;
@@ -49,7 +51,8 @@ struct sim_oracle {
 void sim_oracle_fini(struct sim_oracle *oracle);
 /* The process enters the view; what it then works by. */
 const struct sim_version *sim_oracle_enter(struct sim_world *world, int rank,
-                                           struct rg_view *view);
+                                           struct rg_view *view,
+                                           uint64_t rules);
 /* The process begins the seq. */
 void sim_oracle_begin(struct sim_world *world, int rank, uint64_t seq);
 /* The process has completed the seq. */

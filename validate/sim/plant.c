@@ -6,8 +6,9 @@
 #include "validate/sim/world.h"
 
 static const char *const names[SIM_PLANT_COUNT] = {
-    "none",         "stale-epoch", "no-quorum",       "commit-max",
-    "no-first-seq", "local-claim", "reuse-workspace", "pair-sent"};
+    "none",        "stale-epoch",     "no-quorum",
+    "other-rules", "commit-max",      "no-first-seq",
+    "local-claim", "reuse-workspace", "pair-sent"};
 
 enum sim_plant sim_plant_find(const char *name)
 {
@@ -152,6 +153,10 @@ struct rg_message *sim_plant_sent(struct sim_world *world, int rank, int to,
             change_view(world, rank, changed->view);
         else if (world->options.plant == SIM_PLANT_REUSE_WORKSPACE)
             changed->workspace = changed->epoch % 2;
+    } else if (world->options.plant == SIM_PLANT_OTHER_RULES &&
+               kind == RG_MSG_VIEW_ACK) {
+        changed = copy(message);
+        changed->rules = 0;
     } else if (world->options.plant == SIM_PLANT_STALE_EPOCH &&
                state->from == to &&
                (kind == RG_MSG_QUIESCED || kind == RG_MSG_VIEW_ACK ||

@@ -13,6 +13,7 @@ enum sim_plant {
     SIM_PLANT_NONE = 0,
     SIM_PLANT_STALE_EPOCH,     /* agents follow coordinators of the past */
     SIM_PLANT_NO_QUORUM,       /* the unreachable count as dead */
+    SIM_PLANT_OTHER_RULES,     /* nobody hears of a member's other rules */
     SIM_PLANT_COMMIT_MAX,      /* committed_seq is the maximum completed */
     SIM_PLANT_NO_FIRST_SEQ,    /* first_seq follows the committed one */
     SIM_PLANT_LOCAL_CLAIM,     /* first_seq follows the coordinator's claims */

@@ -320,6 +320,16 @@ static void on_prepare(struct sim_world *world, int rank,
                         sim_random_in(&world->random, 50, 3 * SIM_MS), answer);
 }
 
+/* What this process makes of a policy. */
+static uint64_t rules_of(const struct sim_world *world, int rank,
+                         const struct rg_view *view)
+{
+    const int is_other = world->options.plant == SIM_PLANT_OTHER_RULES &&
+                         rank == world->options.ranks - 1;
+
+    return view->policy_hash + (uint64_t)is_other;
+}
+
 static void on_view(struct sim_world *world, int rank,
                     const struct rg_message *message)
 {
@@ -329,6 +339,7 @@ static void on_view(struct sim_world *world, int rank,
     rg_view_destroy(program->coming);
     program->coming = rg_view_ref(message->view);
     answer->epoch = message->epoch;
+    answer->rules = rules_of(world, rank, message->view);
     sim_world_ask_later(world, rank,
                         sim_random_in(&world->random, 50, 3 * SIM_MS), answer);
 }
@@ -345,7 +356,8 @@ static void on_activate(struct sim_world *world, int rank,
                          (unsigned long long)(view ? view->epoch : 0));
         return;
     }
-    program->version = sim_oracle_enter(world, rank, view);
+    program->version =
+        sim_oracle_enter(world, rank, view, rules_of(world, rank, view));
     find_mates(program, rank);
     program->state = SIM_ACTIVE;
     program->claimed = view->first_seq - 1;

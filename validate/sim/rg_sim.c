@@ -28,9 +28,9 @@ static const char usage[] =
     "  --seeds N     runs, 1 by default\n"
     "  --seed S      seed of the first, 1 by default\n"
     "  --ranks N     processes of a run, 16 by default, 2 to 65536\n"
-    "  --plant NAME  a bug to be found: stale-epoch, no-quorum, commit-max,\n"
-    "                no-first-seq, local-claim, reuse-workspace,\n"
-    "                pair-sent\n"
+    "  --plant NAME  a bug to be found: stale-epoch, no-quorum, other-rules,\n"
+    "                commit-max, no-first-seq, local-claim,\n"
+    "                reuse-workspace, pair-sent\n"
     "  --verbose     tells what happens on standard error\n";
 
 /* A whole number in the range, or a message and 0. */

@@ -177,7 +177,7 @@ static int change(struct rg_driver *driver, int rank, uint64_t epoch,
               rg_pairs_find(&event.view->pairs, 1, 0) == 5 &&
               rg_pairs_find(&event.view->pairs, 2, 0) == 7);
     *view_out = event.view;
-    CHECK(!rg_driver_view_ready(driver, GROUP, epoch));
+    CHECK(!rg_driver_view_ready(driver, GROUP, epoch, 7));
     CHECK(expect(driver, RG_EVENT_ACTIVATE, &event));
     CHECK(event.epoch == epoch);
     return 0;

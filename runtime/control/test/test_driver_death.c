@@ -149,7 +149,7 @@ static int rank_step(struct rank *self)
     case RG_EVENT_VIEW:
         rg_view_destroy(self->coming);
         self->coming = event.view;
-        return !rg_driver_view_ready(self->driver, GROUP, event.epoch);
+        return !rg_driver_view_ready(self->driver, GROUP, event.epoch, 7);
     case RG_EVENT_ACTIVATE:
         activate(self);
         return 1;

@@ -372,6 +372,54 @@ static void a_policy_needs_all_and_the_same_text(void **state)
     assert_string_equal(rg_agent_view(world->agents[1], GROUP)->policy, "y");
 }
 
+/* Rank 2 makes something else of the policy than the others. */
+static void divide(struct world *world, uint64_t epoch)
+{
+    settle(world);
+    for (int rank = 0; rank < RANKS; rank++) {
+        expect(world, rank, RG_MSG_PREPARE);
+        answer(world, rank, RG_MSG_QUIESCED, epoch, 60, 60);
+    }
+    settle(world);
+    for (int rank = 0; rank < RANKS; rank++) {
+        struct rg_message *ack = request(RG_MSG_VIEW_ACK);
+
+        expect(world, rank, RG_MSG_VIEW);
+        ack->epoch = epoch;
+        ack->rules = rank == 2 ? 8 : 9;
+        ask(world, rank, ack);
+    }
+    settle(world);
+}
+
+static void a_first_view_of_two_minds_is_none(void **state)
+{
+    struct world *world = *state;
+
+    for (int rank = 0; rank < RANKS; rank++)
+        ask(world, rank, join_request(rank));
+    divide(world, 1);
+    for (int rank = 0; rank < RANKS; rank++)
+        expect_status(world, rank, RG_MSG_ERROR, RG_EPOLICY);
+    assert_int_equal(world->errors, 1);
+    assert_null(rg_coordinator_view(world->coordinators[0], GROUP));
+}
+
+static void a_group_of_two_minds_ends(void **state)
+{
+    struct world *world = formed(state);
+
+    for (int rank = 0; rank < RANKS; rank++)
+        ask_text(world, rank, RG_MSG_POLICY, "y");
+    divide(world, 2);
+    for (int rank = 0; rank < RANKS; rank++) {
+        expect_status(world, rank, RG_MSG_EXCLUDED, RG_EPOLICY);
+        assert_int_equal(world->boxed[rank], 0);
+    }
+    assert_int_equal(world->errors, 1);
+    assert_null(rg_coordinator_view(world->coordinators[0], GROUP));
+}
+
 /* ---- backend --------------------------------------------------------------
  */
 
@@ -796,6 +844,8 @@ int main(void)
         TEST(first_view_waits_for_every_rank),
         TEST(a_change_takes_min_completed_and_max_claimed),
         TEST(a_policy_needs_all_and_the_same_text),
+        TEST(a_first_view_of_two_minds_is_none),
+        TEST(a_group_of_two_minds_ends),
         TEST(one_rank_for_legacy_decides_for_all),
         TEST(one_incapable_rank_decides_for_all),
         TEST(agreed_legacy_is_no_warning),

@@ -117,6 +117,9 @@ static struct rg_message *sample(enum rg_message_kind kind)
         fill_pairs(&message->pairs);
         break;
     case RG_MSG_VIEW_ACK:
+        message->attempt = 8;
+        message->rules = UINT64_MAX - 1;
+        break;
     case RG_MSG_ACTIVATE:
         message->attempt = 8;
         break;
@@ -233,6 +236,7 @@ static void assert_messages_equal(const struct rg_message *a,
     assert_int_equal(a->workspace, b->workspace);
     assert_true(a->first_seq == b->first_seq && a->call == b->call);
     assert_true(a->completed == b->completed && a->claimed == b->claimed);
+    assert_true(a->rules == b->rules);
     assert_memory_equal(&a->info, &b->info, sizeof(a->info));
     assert_memory_equal(&a->endpoint, &b->endpoint, sizeof(a->endpoint));
     assert_int_equal(a->bytes, b->bytes);

@@ -329,25 +329,34 @@ static void slots_are_cleaned_before_tags_come_round(void **state)
     }
 }
 
-static void rules_go_by_size(void **state)
+static const struct rg_rule *rule_for(const struct fake *fake,
+                                      enum rg_dtype dtype, uint64_t bytes)
 {
+    return rg_rule_for(fake->plan[0], RG_COLL_all_reduce, dtype, bytes);
+}
+
+static void rules_go_by_type_and_size(void **state)
+{
+    static const uint64_t below[] = {100, 1000, 2000, UINT64_MAX, UINT64_MAX};
+    static const uint32_t dtypes[] = {~2u, 2, ~2u, 2, ~2u};
     struct fake *fake = *state;
     struct rg_rules *rules = &fake->plan[0]->rules[RG_COLL_all_reduce];
+    const struct rg_rule *rule = rules->rule;
 
-    rules->count = 3;
-    rules->rule[0].below = 100;
-    rules->rule[1].below = 1000;
-    rules->rule[2].below = UINT64_MAX;
-    for (int i = 0; i < 3; i++) {
-        const struct rg_rule *rule = &rules->rule[i];
-
-        assert_ptr_equal(rg_rule_for(fake->plan[0], RG_COLL_all_reduce,
-                                     i ? rule[-1].below : 0),
-                         rule);
-        assert_ptr_equal(
-            rg_rule_for(fake->plan[0], RG_COLL_all_reduce, rule->below - 1),
-            rule);
+    rules->count = 5;
+    for (int i = 0; i < 5; i++) {
+        rules->rule[i].below = below[i];
+        rules->rule[i].dtypes = dtypes[i];
     }
+    assert_ptr_equal(rule_for(fake, RG_i8, 0), rule);
+    assert_ptr_equal(rule_for(fake, RG_i8, 99), rule);
+    assert_ptr_equal(rule_for(fake, RG_i8, 100), rule + 2);
+    assert_ptr_equal(rule_for(fake, RG_f64, 1999), rule + 2);
+    assert_ptr_equal(rule_for(fake, RG_f64, 2000), rule + 4);
+    assert_ptr_equal(rule_for(fake, RG_u8, 0), rule + 1);
+    assert_ptr_equal(rule_for(fake, RG_u8, 999), rule + 1);
+    assert_ptr_equal(rule_for(fake, RG_u8, 1000), rule + 3);
+    assert_ptr_equal(rule_for(fake, RG_u8, 1ull << 60), rule + 3);
 }
 
 int main(void)
@@ -364,7 +373,7 @@ int main(void)
         FAKE_TEST(a_failed_team_holds_the_word_and_reports),
         FAKE_TEST(one_failed_team_of_many_fails_the_launch),
         FAKE_TEST(slots_are_cleaned_before_tags_come_round),
-        FAKE_TEST(rules_go_by_size),
+        FAKE_TEST(rules_go_by_type_and_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

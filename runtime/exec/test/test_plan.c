@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "runtime/device/entry.h"
 #include "runtime/device/packet.h"
 #include "runtime/exec/plan_slot.h"
+#include "runtime/exec/select.h"
 #include "runtime/regroup.h"
 #include "runtime/status.h"
 
@@ -132,13 +134,14 @@ static int build(struct world *world, int n, const char *policy)
                                           .kind = RG_DEVICE_EMU,
                                           .channels = CHANNELS,
                                           .workspace = 8192};
-    rg_plan_build(&world->layout, &world->input, world->plan);
+    assert_int_equal(rg_plan_build(&world->layout, &world->input, world->plan),
+                     RG_OK);
     return rg_policy_fits(&world->layout, policy, &world->input);
 }
 
 static const struct rg_rule *rule_at(const struct world *world, uint64_t bytes)
 {
-    return rg_rule_for(world->plan, COLL, bytes);
+    return rg_rule_for(world->plan, COLL, RG_f32, bytes);
 }
 
 /* ---- layout ------------------------------------------------------------- */
@@ -307,7 +310,8 @@ static void direct_algorithms_need_every_route(void **state)
 
     assert_int_equal(build(world, 3, ""), RG_OK);
     world->routes[2].kind = RG_ROUTE_NULL;
-    rg_plan_build(&world->layout, &world->input, world->plan);
+    assert_int_equal(rg_plan_build(&world->layout, &world->input, world->plan),
+                     RG_OK);
     assert_int_equal(rule_at(world, 8)->algo, CHUNKS);
     assert_int_equal(
         rg_policy_fits(&world->layout, "all_reduce=oneshot", &world->input),
@@ -348,6 +352,175 @@ static void malformed_policies_are_refused(void **state)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (rg_policy_check(&world->layout, good[i]) != RG_OK)
             fail_msg("\"%s\" was refused", good[i]);
+}
+
+/* ---- tables ------------------------------------------------------------- */
+
+#define HEAD "regroup-policy 1\nunit bytes-per-rank-buffer\ntopology emu:4\n"
+#define REST " - - -\n"
+
+static const char typed[] =
+    HEAD "all_reduce any 2-4 0 4097 oneshot - ll -" REST
+         "all_reduce any 2-4 4097 65536 oneshot 2 - -" REST
+         "all_reduce any 2-4 65536 inf ring 3 - 16384" REST
+         "all_reduce f32 4 0 1000 oneshot - ll -" REST
+         "all_reduce f32 4 1000 inf ring - - 4096" REST;
+
+static void expect_rule(const struct world *world, enum rg_dtype dtype,
+                        uint64_t bytes, struct rg_rule rule)
+{
+    const struct rg_rule *found = rg_rule_for(world->plan, COLL, dtype, bytes);
+
+    assert_int_equal(found->algo, rule.algo);
+    assert_int_equal(found->channels, rule.channels);
+    assert_int_equal(found->chunk, rule.chunk);
+    assert_int_equal(found->slot, rule.slot);
+}
+
+static void a_table_is_followed_from_bound_to_bound(void **state)
+{
+    const struct rg_rule ll = {.algo = PACKETS, .channels = CHANNELS};
+    const struct rg_rule oneshot = {.algo = WHOLE, .channels = 2};
+    const struct rg_rule ring = {
+        .algo = CHUNKS, .channels = 3, .chunk = 16384, .slot = 16384};
+    const struct rg_rule ring_f32 = {
+        .algo = CHUNKS, .channels = CHANNELS, .chunk = 4096, .slot = 16384};
+    struct world *world = *state;
+
+    assert_int_equal(build(world, 4, typed), RG_OK);
+    expect_rule(world, RG_i8, 0, ll);
+    expect_rule(world, RG_i8, 4096, ll);
+    expect_rule(world, RG_i8, 4097, oneshot);
+    expect_rule(world, RG_f64, 65535, oneshot);
+    expect_rule(world, RG_f64, 65536, ring);
+    expect_rule(world, RG_i8, 1ull << 50, ring);
+    expect_rule(world, RG_f32, 999, ll);
+    expect_rule(world, RG_f32, 1000, ring_f32);
+    expect_rule(world, RG_f32, 1ull << 50, ring_f32);
+    /* The f32 rows are for 4 ranks only. */
+    assert_int_equal(build(world, 3, typed), RG_OK);
+    expect_rule(world, RG_f32, 1000, ll);
+}
+
+static struct rg_hot_plan excerpt(const struct world *world);
+
+static void the_hot_line_knows_no_types(void **state)
+{
+    struct world *world = *state;
+
+    assert_int_equal(build(world, 4, typed), RG_OK);
+    assert_int_equal(excerpt(world).packet_max_bytes, 999);
+    assert_true(rg_plan_is_hot(&world->layout, world->plan, 999));
+    assert_false(rg_plan_is_hot(&world->layout, world->plan, 1000));
+    assert_int_equal(build(world, 3, typed), RG_OK);
+    assert_int_equal(excerpt(world).packet_max_bytes, 4096);
+    assert_int_equal(build(world, 3,
+                           HEAD "all_reduce any 3 0 inf ring - - -" REST
+                                "all_reduce f32 3 0 9 oneshot - ll -" REST
+                                "all_reduce f32 3 9 inf ring - - -" REST),
+                     RG_OK);
+    assert_int_equal(excerpt(world).packet_max_bytes, 0);
+}
+
+static void overrides_come_before_the_table(void **state)
+{
+    struct world *world = *state;
+    char text[1024];
+
+    snprintf(text, sizeof text, "all_reduce=oneshot+1ch\n%s", typed);
+    assert_int_equal(build(world, 4, text), RG_OK);
+    assert_int_equal(rule_at(world, WHOLE_MAX)->algo, WHOLE);
+    assert_int_equal(rule_at(world, WHOLE_MAX)->channels, 1);
+    assert_int_equal(rule_at(world, WHOLE_MAX + 1)->algo, CHUNKS);
+    assert_int_equal(rule_at(world, WHOLE_MAX + 1)->chunk, 4096);
+}
+
+static void ranks_without_rows_use_those_of_fewer(void **state)
+{
+    struct world *world = *state;
+
+    assert_int_equal(build(world, 9, typed), RG_EPOLICY);
+    assert_int_equal(rule_at(world, 2000)->chunk, 4096);
+    assert_int_equal(build(world, 1, typed), RG_OK);
+    assert_int_equal(rule_at(world, 2000)->algo, CHUNKS);
+    assert_int_equal(rule_at(world, 2000)->chunk, 32 << 10);
+}
+
+static void tables_without_room_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        HEAD "all_reduce any 2 0 inf ring 9 - -" REST,
+        HEAD "all_reduce any 2 0 inf ring - - 49168" REST,
+        HEAD "all_reduce any 2 0 inf oneshot - - -" REST,
+        HEAD "all_reduce any 2 0 inf ring - ll -" REST,
+        HEAD "all_reduce any 2 0 inf tree - - -" REST,
+        HEAD "all_reduce any 2 0 4096 ring - - -" REST,
+        "all_reduce=tree\n" HEAD "all_reduce any 2 0 inf ring - - -" REST,
+        "unit bytes-per-rank-buffer\n"};
+    static const char *const good[] = {
+        HEAD "all_reduce any 2 0 inf ring 8 - 49152" REST,
+        "all_reduce=ring;\n" HEAD "all_reduce any 2 0 inf ring - - -" REST};
+    const struct world *world = *state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (rg_policy_check(&world->layout, bad[i]) != RG_EPOLICY)
+            fail_msg("\"%s\" was accepted", bad[i]);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (rg_policy_check(&world->layout, good[i]) != RG_OK)
+            fail_msg("\"%s\" was refused", good[i]);
+}
+
+static void equal_selections_are_equal_texts(void **state)
+{
+    static const char spaced[] =
+        "all_reduce=ring; \n"
+        "regroup-policy  1 # x\nunit bytes-per-rank-buffer\ntopology a\n"
+        "all_reduce any 2  0 inf   ring - - - - - -\n";
+    char *once, *twice, *composed;
+
+    (void)state;
+    assert_int_equal(rg_policy_canonical(spaced, table, &once), RG_OK);
+    assert_int_equal(rg_policy_canonical(once, table, &twice), RG_OK);
+    assert_string_not_equal(once, spaced);
+    assert_string_equal(once, twice);
+    assert_int_equal(rg_policy_compose("all_reduce=ring",
+                                       strchr(spaced, '\n') + 1, "f", table,
+                                       &composed),
+                     RG_OK);
+    assert_string_equal(composed, once);
+    free(once);
+    free(twice);
+    free(composed);
+    assert_int_equal(rg_policy_canonical(HEAD, table, &once), RG_EPOLICY);
+    assert_int_equal(rg_policy_canonical("", table, &once), RG_OK);
+    assert_string_equal(once, "");
+    free(once);
+}
+
+static uint64_t hash_at(struct world *world, int rank, int channels)
+{
+    struct rg_rules rules[RG_COLL_COUNT];
+
+    world->input.rank = rank;
+    world->input.channels = channels;
+    assert_int_equal(rg_rules_build(&world->layout, &world->input, rules),
+                     RG_OK);
+    return rg_rules_hash(rules);
+}
+
+static void the_rules_hash_is_the_groups(void **state)
+{
+    struct world *world = *state;
+    uint64_t hash;
+
+    assert_int_equal(build(world, 4, typed), RG_OK);
+    hash = hash_at(world, 0, CHANNELS);
+    assert_true(hash_at(world, 1, CHANNELS) == hash);
+    assert_true(hash_at(world, 1, CHANNELS + 1) != hash);
+    world->input.routes = NULL;
+    assert_true(hash_at(world, 2, CHANNELS) == hash);
+    assert_int_equal(build(world, 4, ""), RG_OK);
+    assert_true(hash_at(world, 0, CHANNELS) != hash);
 }
 
 /* ---- plan --------------------------------------------------------------- */
@@ -431,6 +604,13 @@ int main(void)
         TEST(a_plan_ignores_what_cannot_run),
         TEST(direct_algorithms_need_every_route),
         TEST(malformed_policies_are_refused),
+        TEST(a_table_is_followed_from_bound_to_bound),
+        TEST(the_hot_line_knows_no_types),
+        TEST(overrides_come_before_the_table),
+        TEST(ranks_without_rows_use_those_of_fewer),
+        TEST(tables_without_room_are_refused),
+        TEST(equal_selections_are_equal_texts),
+        TEST(the_rules_hash_is_the_groups),
         TEST(a_plan_says_what_the_view_says),
         TEST(the_hot_line_knows_where_packets_go),
         TEST(packets_go_by_the_hot_line_if_small_sizes_do),

@@ -14,7 +14,7 @@ output=$("$sim" --seeds 100 --ranks 64)
 tap_result $? "100 seeds of 64 ranks"
 tap_note "$(echo "$output" | tail -n 8 | grep seed)"
 
-for plant in stale-epoch no-quorum commit-max no-first-seq local-claim \
+for plant in stale-epoch no-quorum other-rules commit-max no-first-seq local-claim \
     reuse-workspace pair-sent; do
     output=$("$sim" --seeds 2000 --ranks 16 --plant $plant)
     [ "$(echo "$output" | tail -n 1)" = "1 passed, 0 failed, 0 skipped" ]
