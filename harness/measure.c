@@ -59,6 +59,11 @@ static int clamp(size_t value, int low, int high)
     return value < (size_t)low ? low : value > (size_t)high ? high : (int)value;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- plan --------------------------------------------------------------- */
 
 static int is_cold(const struct rg_measure_config *config, size_t bytes)
@@ -109,23 +114,25 @@ static struct plan plan_of(const struct rg_measure_config *config, size_t bytes,
     return plan;
 }
 
-/* Slots that a sweep's largest layout needs, as bytes of one slab. */
+/*
+ * What the largest layout of any size needs, as bytes of one slab. Slots beyond
+ * one sample's are only added while they rotate over less than asked for, so
+ * they are one pair more at most; and all of it grows with the size.
+ */
 static size_t slab_bytes(const struct rg_measure_config *config)
 {
-    size_t most = 0;
+    const size_t bytes = config->largest_bytes;
+    const size_t pair = rg_buffers_footprint(bytes, 1);
+    const size_t hot_bytes =
+        config->device == RG_DEVICE_CUDA ? HOT_BYTES_CUDA : HOT_BYTES_EMU;
+    const size_t rotate =
+        is_cold(config, bytes) ? config->cold_bytes : hot_bytes;
+    const size_t sample = config->graph ? pair * (size_t)config->graph
+                                        : larger(pair, INVOCATIONS_BYTES);
+    const size_t used = larger(rotate + pair, sample);
+    const size_t most = larger(config->memory_bytes, pair);
 
-    for (size_t bytes = 1;; bytes = bytes * 2 < config->largest_bytes
-                                        ? bytes * 2
-                                        : config->largest_bytes) {
-        const int invocations =
-            config->graph ? config->graph : most_invocations(bytes);
-        const struct plan plan = plan_of(config, bytes, 0, invocations);
-        const size_t used = rg_buffers_footprint(bytes, plan.slots) / 2;
-
-        most = used > most ? used : most;
-        if (bytes >= config->largest_bytes)
-            return most;
-    }
+    return (used < most ? used : most) / 2;
 }
 
 /* ---- creation ----------------------------------------------------------- */
@@ -188,6 +195,11 @@ void rg_measure_destroy(struct rg_measure *m)
         rg_free(m->config.context, m->scratch);
     rg_buffers_destroy(m->buffers);
     free(m);
+}
+
+void rg_measure_limit(struct rg_measure *m, double max_us)
+{
+    m->config.stop.max_us = max_us;
 }
 
 /* ---- invocations -------------------------------------------------------- */

@@ -84,6 +84,8 @@ struct rg_measure;
 int rg_measure_create(const struct rg_measure_config *config,
                       struct rg_measure **measure_out);
 void rg_measure_destroy(struct rg_measure *measure); /* accepts null */
+/* The cases to come stop at another wall time; 0: after one round. */
+void rg_measure_limit(struct rg_measure *measure, double max_us);
 
 /*
  * Collective. subjects[0] is this project: it is checked, and its run is

@@ -176,6 +176,22 @@ static void memory_is_bounded(void **state)
     assert_int_equal(trial.reports[0].wrong, 0);
 }
 
+/* Sizes between powers of two, below the largest. */
+static void memory_is_enough_for_any_size(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 1 << 14; count += 1 + count / 7)
+        for (int graph = 0; graph <= 3; graph += 3) {
+            struct trial trial = {.what = {count, RG_f32, RG_sum, 0},
+                                  .graph = graph,
+                                  .check_every = count % 2,
+                                  .cache = RG_CACHE_COLD,
+                                  .spoiled_rank = -1};
+
+            run_trial(&trial);
+        }
+}
+
 static void wrong_results_are_seen_by_all(void **state)
 {
     struct trial trial = {.what = {77, RG_i32, RG_max, 0},
@@ -212,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_results_pass),
         cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(memory_is_enough_for_any_size),
         cmocka_unit_test(wrong_results_are_seen_by_all),
         cmocka_unit_test(what_a_peer_lacks_is_left_out)};
 
