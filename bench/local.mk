@@ -25,6 +25,31 @@ bench_frame_perf_SOURCES = bench/frame_perf.c
 bench_frame_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/frame_perf.1
 
+bin_PROGRAMS += bench/rg_tune
+bench_rg_tune_SOURCES = bench/rg_tune.c \
+	bench/tune_export.c bench/tune_export.h \
+	bench/tune_measure.c bench/tune_measure.h \
+	bench/tune_policy.c bench/tune_policy.h \
+	bench/tune_report.c bench/tune_report.h \
+	bench/tune_tools.c bench/tune_tools.h $(RG_TUNE_PURE)
+bench_rg_tune_LDADD = $(RG_PROGRAM_LDADD)
+dist_man1_MANS += bench/rg_tune.1
+
+bench/tune_tools.o: AM_CPPFLAGS += \
+	-DRG_TUNE_SCRIPTS='"$(abs_top_srcdir)/scripts"'
+
+# Which commit a table comes from; written anew when it is another one.
+bench/rg_tune.o: bench/tune_commit
+bench/rg_tune.o: AM_CPPFLAGS += -DTUNE_COMMIT="\"`cat bench/tune_commit`\""
+CLEANFILES += bench/tune_commit
+bench/tune_commit: rg-always
+	@$(MKDIR_P) $(@D); \
+	commit=`cd $(srcdir) && git describe --always --dirty --abbrev=12 \
+		--exclude='*' 2>/dev/null` || commit=unknown; \
+	echo "$$commit" >$@.tmp; \
+	if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
+.PHONY: rg-always
+
 RG_TUNE_PURE = bench/tune_choose.c bench/tune_choose.h \
 	bench/tune_raw.c bench/tune_raw.h \
 	bench/tune_search.c bench/tune_search.h \

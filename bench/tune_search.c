@@ -20,6 +20,10 @@
 /* Who is slower than the best by this factor at a size is out there. */
 #define KEEP_FACTOR 1.5
 
+/* Of what is equal else, the device's own channels and chunk are taken: more
+ * than a difference that does not count is ever made to cost. */
+#define OWN_CHOICE 1e-6
+
 enum {
     KEEP_BASES = 3, /* whose channels and chunks are looked at */
     KEEP_MOST = 6,  /* candidates swept at a size */
@@ -440,6 +444,8 @@ static void costs_of_size(const struct search *s, int i, double *cost)
     }
     if (us && cells)
         tune_costs(cells, n, cost);
+    for (int c = s->space->nbases; c < n; c++)
+        cost[c] += OWN_CHOICE;
     free(us);
     free(cells);
 }

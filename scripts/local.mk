@@ -8,6 +8,7 @@ EXTRA_DIST += \
 	scripts/layers.txt \
 	scripts/plot-perf \
 	scripts/plot-recovery \
+	scripts/plot-tune \
 	scripts/plant-check \
 	scripts/quickstart \
 	scripts/run \
@@ -18,6 +19,7 @@ EXTRA_DIST += \
 	scripts/test/no-cmocka.t \
 	scripts/test/plot.t \
 	scripts/test/plot-recovery.t \
+	scripts/test/plot-tune.t \
 	scripts/test/run.t \
 	scripts/test/tap.sh
 
@@ -27,4 +29,5 @@ TESTS += \
 	scripts/test/lists.t \
 	scripts/test/plot.t \
 	scripts/test/plot-recovery.t \
+	scripts/test/plot-tune.t \
 	scripts/test/run.t
