@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	scripts/check \
 	scripts/check-headers \
 	scripts/check-layers \
+	scripts/fuzz \
 	scripts/install-deps \
 	scripts/layers.txt \
 	scripts/plot-perf \

@@ -386,6 +386,15 @@ static void replay_mixed(struct follow *follow, struct rg_graph *graph)
         rg_trial_check(&follow->trials[mixed_trial(i)], follow->result);
 }
 
+/* How many algorithms are for all sizes. */
+static int count_unlimited(const struct follow *follow)
+{
+    struct candidates candidates;
+
+    find_candidates(follow->nranks, &candidates);
+    return candidates.count - candidates.limited;
+}
+
 /*
  * Invocations of different chunks follow each other at once: what one rank
  * sends next must not reach what another still reads.
@@ -395,11 +404,13 @@ static void run_mixed(struct rg_suite *suite, const struct rg_case *test,
 {
     struct rg_graph *graph = NULL;
     struct follow follow;
+    int turns;
 
     (void)test;
     if (follow_begin(&follow, suite, result))
         graph = capture_mixed(&follow);
-    for (int turn = 0; turn < TABLES && rg_case_can_go_on(result); turn++)
+    turns = count_unlimited(&follow);
+    for (int turn = 0; turn < turns && rg_case_can_go_on(result); turn++)
         if (select_mixed(&follow, turn))
             replay_mixed(&follow, graph);
     if (graph)

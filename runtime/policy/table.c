@@ -1,5 +1,6 @@
 #include "runtime/policy/rows.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -282,11 +283,15 @@ int rg_policy_read(const char *path, char **text_out, size_t *bytes_out,
 {
     const size_t room = RG_POLICY_MAX_BYTES + 1;
     FILE *file = fopen(path, "rb");
+    const int error = errno;
     char *text = file ? malloc(room + 1) : NULL;
     size_t bytes = text ? fread(text, 1, room, file) : 0;
     int status = RG_OK;
 
-    if (!file || ferror(file))
+    if (!file)
+        status = rg_policy_fail(error_out, 0, "cannot be opened: %s",
+                                strerror(error));
+    else if (ferror(file))
         status = rg_policy_fail(error_out, 0, "cannot be read");
     else if (!text)
         status = RG_ENOMEM;

@@ -206,19 +206,18 @@ static int rules_of(const struct rg_recovery *recovery, uint64_t *hash_out)
 
 static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)
 {
-    uint64_t rules = 0;
     int status;
 
     rg_view_destroy(recovery->pending);
     recovery->pending = event->view;
     event->view = NULL;
     reach(recovery, RG_PHASE_VIEW, event->epoch);
-    status = rules_of(recovery, &rules);
+    status = rules_of(recovery, &recovery->rules);
     if (status)
         give_up(recovery, status);
     else
         rg_driver_view_ready(driver_of(recovery), recovery->comm->group,
-                             event->epoch, rules);
+                             event->epoch, recovery->rules);
 }
 
 /* ---- a new view in force ------------------------------------------------ */
@@ -277,6 +276,34 @@ static void report_selection(const struct rg_recovery *recovery)
                "RG_POLICY and RG_ALGO differ from those in force: ignored");
 }
 
+/* Whether the plan that has been built is the group's, and as asked for. */
+static int check_selection(const struct rg_recovery *recovery,
+                           const struct rg_plan_input *input)
+{
+    const struct rg_comm *comm = recovery->comm;
+    int status = RG_OK;
+
+    if (comm->view->backend != RG_BACKEND_NEW)
+        return RG_OK;
+    /* Others run by what was said before the routes were known. */
+    if (rg_rules_hash(comm->plan->rules) != recovery->rules) {
+        rg_log(RG_LOG_ERROR, rank_of(recovery),
+               "group %u: by this rank's routes other rules than the group's "
+               "would apply",
+               comm->group);
+        return RG_EPOLICY;
+    }
+    /* What the group is started with must apply; later views have members and
+     * routes that nobody has chosen. */
+    if (comm->view->epoch == 1)
+        status = rg_policy_fits(&comm->layout, comm->view->policy, input);
+    if (status)
+        return status;
+    rg_policy_report(&comm->layout, input);
+    report_selection(recovery);
+    return RG_OK;
+}
+
 static int view_open(struct rg_recovery *recovery)
 {
     struct rg_comm *comm = recovery->comm;
@@ -287,17 +314,10 @@ static int view_open(struct rg_recovery *recovery)
     pthread_mutex_lock(&comm->lock);
     status = rg_plan_build(&comm->layout, &input, comm->plan);
     pthread_mutex_unlock(&comm->lock);
+    if (status == RG_OK)
+        status = check_selection(recovery, &input);
     if (status)
         return status;
-    /* What the group is started with must apply; later views have members
-     * and routes that nobody has chosen. */
-    if (comm->view->epoch == 1)
-        status = rg_policy_fits(&comm->layout, comm->view->policy, &input);
-    else
-        rg_policy_report(&comm->layout, &input);
-    if (status)
-        return status;
-    report_selection(recovery);
     publish(recovery);
     return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
                                                 : comm->held.claimed);
