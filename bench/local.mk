@@ -1,6 +1,8 @@
 bin_PROGRAMS += bench/all_reduce_perf
 bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c \
-	bench/flags.c bench/flags.h bench/perf.c bench/perf.h
+	bench/flags.c bench/flags.h bench/guideline.c bench/guideline.h \
+	bench/guideline_rows.c bench/guideline_rows.h \
+	bench/perf.c bench/perf.h
 bench_all_reduce_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/all_reduce_perf.1
 
@@ -55,6 +57,11 @@ RG_TUNE_PURE = bench/tune_choose.c bench/tune_choose.h \
 	bench/tune_search.c bench/tune_search.h \
 	bench/tune_space.c bench/tune_space.h \
 	bench/tune_stats.c bench/tune_stats.h
+rg_unit_tests += bench/test/test_guideline
+bench_test_test_guideline_SOURCES = bench/test/test_guideline.c \
+	bench/guideline.c bench/guideline.h
+bench_test_test_guideline_LDADD = $(CMOCKA_LIBS) -lm
+
 rg_unit_tests += bench/test/test_tune
 bench_test_test_tune_SOURCES = bench/test/test_tune.c $(RG_TUNE_PURE)
 bench_test_test_tune_LDADD = $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm
