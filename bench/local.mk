@@ -36,6 +36,8 @@ bench_rg_tune_SOURCES = bench/rg_tune.c \
 	bench/tune_tools.c bench/tune_tools.h $(RG_TUNE_PURE)
 bench_rg_tune_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/rg_tune.1
+TESTS += bench/test/tune.t
+EXTRA_DIST += bench/test/tune.t
 
 bench/tune_tools.o: AM_CPPFLAGS += \
 	-DRG_TUNE_SCRIPTS='"$(abs_top_srcdir)/scripts"'

@@ -214,9 +214,6 @@ static int open_raw(struct tuning *tuning)
                            &tuning->raw, text, sizeof text);
     if (text[0])
         fprintf(stderr, "%s: %s\n", program.name, text);
-    if (status == RG_OK && tune_raw_resumed(tuning->raw))
-        rg_report_note(tuning->report, "goes on from %d samples in '%s'",
-                       tune_raw_resumed(tuning->raw), path ? path : automatic);
     return status;
 }
 
@@ -384,6 +381,10 @@ static void print_header(struct tuning *tuning)
     rg_report_env(tuning->report, &env);
     rg_report_note(tuning->report, "commit " TUNE_COMMIT "; %d candidates",
                    tune_ranks_space(tuning->ranks)->n);
+    if (tune_raw_resumed(tuning->raw))
+        rg_report_note(tuning->report,
+                       "goes on from %d samples measured before",
+                       tune_raw_resumed(tuning->raw));
 }
 
 static int search(struct tuning *tuning)
@@ -438,10 +439,10 @@ static int lead(struct tuning *tuning)
 {
     int status, code, told;
 
-    print_header(tuning);
     configure(tuning);
     status = open_raw(tuning);
     if (status == RG_OK) {
+        print_header(tuning);
         status = search(tuning);
         code = conclude(tuning, code_of(status));
     } else {

@@ -94,12 +94,12 @@ static int run_lint(const struct tool *tool, const struct tool_options *options)
 
 /* ---- explain ------------------------------------------------------------ */
 
-static int has_own_rows(const struct rg_policy_table *table,
-                        const struct tool_options *options)
+static int has_own_rows(const struct rg_policy_table *table, int collective,
+                        int dtype)
 {
     for (int i = 0; i < table->row_count; i++)
-        if ((int)table->rows[i].collective == options->collective &&
-            table->rows[i].dtype == options->dtype)
+        if ((int)table->rows[i].collective == collective &&
+            table->rows[i].dtype == dtype)
             return 1;
     return 0;
 }
@@ -137,8 +137,9 @@ static void print_why(const struct rg_policy_table *table,
     else
         printf("because: its rows are for any type, and %s has %s\n",
                dtype_text(options->dtype),
-               has_own_rows(table, options) ? "none of its own for these ranks"
-                                            : "none of its own");
+               has_own_rows(table, options->collective, options->dtype)
+                   ? "none of its own for these ranks"
+                   : "none of its own");
     if (served != options->ranks)
         printf("because: %d ranks have no rows, so those of %d serve them\n",
                options->ranks, served);
@@ -205,6 +206,7 @@ struct comparison {
     const struct rg_policy_table *tables[2];
     enum rg_collective collective;
     enum rg_dtype dtype;
+    const char *type; /* its name, or "any" for those without own rows */
     int ranks;
 };
 
@@ -230,9 +232,8 @@ static int compare_at(const struct comparison *c, uint64_t bytes,
     if (strcmp(choices[0], choices[1]) == 0)
         return 0;
     printf("%s %s, %d ranks, [%" PRIu64 ", %s): %s | %s\n",
-           rg_collective_name(c->collective), rg_dtype_name(c->dtype), c->ranks,
-           bytes, bound_text(*next_out, max, sizeof max), choices[0],
-           choices[1]);
+           rg_collective_name(c->collective), c->type, c->ranks, bytes,
+           bound_text(*next_out, max, sizeof max), choices[0], choices[1]);
     return 1;
 }
 
@@ -248,31 +249,47 @@ static int compare_sizes(const struct comparison *c)
     return differ;
 }
 
-/* Whether rows of either begin to serve this many ranks, or just ended. */
+/* Whether rows of either begin to serve this many ranks. Where they end, those
+ * of the nearest smaller count go on. */
 static int ranks_begin(const struct comparison *c)
 {
     for (int t = 0; t < 2; t++)
         for (int i = 0; i < c->tables[t]->row_count; i++) {
             const struct rg_policy_row *row = &c->tables[t]->rows[i];
 
-            if (row->collective == c->collective &&
-                (row->min_ranks == c->ranks || row->max_ranks + 1 == c->ranks))
+            if (row->collective == c->collective && row->min_ranks == c->ranks)
                 return 1;
         }
     return 0;
 }
 
 /* Rank counts between two beginnings are served alike. */
-static int compare_collective(struct comparison *c)
+static int compare_ranks(struct comparison *c)
 {
     int differ = 0;
 
-    for (int d = 0; d < RG_DTYPE_COUNT; d++)
-        for (c->ranks = 1; c->ranks <= RG_POLICY_MAX_RANKS; c->ranks++) {
-            c->dtype = (enum rg_dtype)d;
-            if (c->ranks == 1 || ranks_begin(c))
-                differ |= compare_sizes(c);
-        }
+    for (c->ranks = 1; c->ranks <= RG_POLICY_MAX_RANKS; c->ranks++)
+        if (ranks_begin(c))
+            differ |= compare_sizes(c);
+    return differ;
+}
+
+/* Types that have no rows of their own in either are compared once. */
+static int compare_collective(struct comparison *c)
+{
+    int differ = 0, any = 0;
+
+    for (int d = 0; d < RG_DTYPE_COUNT; d++) {
+        const int own = has_own_rows(c->tables[0], c->collective, d) ||
+                        has_own_rows(c->tables[1], c->collective, d);
+
+        if (!own && any)
+            continue;
+        any |= !own;
+        c->dtype = (enum rg_dtype)d;
+        c->type = own ? rg_dtype_name(c->dtype) : "any";
+        differ |= compare_ranks(c);
+    }
     return differ;
 }
 
