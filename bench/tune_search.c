@@ -40,7 +40,9 @@ struct search {
     uint64_t sizes[TUNE_SIZES_MAX];
     int nsizes;
     double round_s[TUNE_SIZES_MAX]; /* of one candidate's shortest case */
-    int keep;                       /* candidates swept at a size, at most */
+    double *looks; /* [size][candidate], of the first look once that is over;
+                      owned, null before */
+    int keep;      /* candidates swept at a size, at most */
     int choice[TUNE_SIZES_MAX];
     int launch; /* number of the one begun last, 0: none */
 };
@@ -189,6 +191,8 @@ static const struct launch first_look = {TUNE_PRUNE, 0, 1};
 
 static double look(const struct search *s, int i, int candidate)
 {
+    if (s->looks)
+        return s->looks[(size_t)i * (size_t)s->space->n + (size_t)candidate];
     return median_of(s, TUNE_PRUNE, s->sizes[i], candidate);
 }
 
@@ -285,6 +289,21 @@ static int count_fitting(const struct search *s, uint64_t bytes)
     return n;
 }
 
+/* Nothing is added to them any more, and they are asked for often. */
+static int keep_looks(struct search *s)
+{
+    const size_t row = (size_t)s->space->n;
+    double *looks = calloc((size_t)s->nsizes * row + 1, sizeof *looks);
+
+    if (!looks)
+        return RG_ENOMEM;
+    for (int i = 0; i < s->nsizes; i++)
+        for (int c = 0; c < s->space->n; c++)
+            looks[(size_t)i * row + (size_t)c] = look(s, i, c);
+    s->looks = looks;
+    return RG_OK;
+}
+
 /*
  * Bases at each size first, so that the largest size that can be afforded is
  * known; then their variants as far as time goes.
@@ -311,7 +330,7 @@ static int prune(struct search *s)
     s->nsizes = n;
     for (int i = 0; i < n && status == RG_OK; i++)
         status = look_at_variants(s, i);
-    return status;
+    return status == RG_OK ? keep_looks(s) : status;
 }
 
 /* ---- sweep -------------------------------------------------------------- */
@@ -320,18 +339,45 @@ static struct list everybody(const struct search *s, int i)
 {
     struct list list = {0};
 
-    /* The order of a list is its limit; looks decide who is on it. */
     for (int c = 0; c < s->space->n; c++)
         if (!isnan(look(s, i, c)))
             list_add(&list, c);
     return list;
 }
 
-/* Whom to sweep: the good ones here, and the best of both neighbours. */
+/* The best candidate of each base. */
+static struct list champions(const struct search *s, int i)
+{
+    int best[TUNE_BASES_MAX];
+    struct list list = {0};
+
+    for (int b = 0; b < s->space->nbases; b++)
+        best[b] = -1;
+    for (int c = 0; c < s->space->n; c++) {
+        int *theirs = &best[s->space->list[c].base];
+
+        if (!isnan(look(s, i, c)) &&
+            (*theirs < 0 || look(s, i, c) < look(s, i, *theirs)))
+            *theirs = c;
+    }
+    for (int b = 0; b < s->space->nbases; b++)
+        if (best[b] >= 0)
+            list_add(&list, best[b]);
+    return list;
+}
+
+/*
+ * Whom to sweep: the good ones here, of each base first, so that variants of
+ * one do not crowd another out; and the best of both neighbours.
+ */
 static struct list survivors(const struct search *s, int i)
 {
-    const struct list all = everybody(s, i);
-    struct list list = good_ones(s, i, &all, s->keep);
+    const struct list all = everybody(s, i), first = champions(s, i);
+    const struct list good = good_ones(s, i, &all, s->keep);
+    struct list list = good_ones(s, i, &first, s->keep);
+
+    for (int k = 0; k < good.n && list.n < s->keep; k++)
+        list_add(&list, good.items[k]);
 
     for (int next = i - 1; next <= i + 1; next += 2) {
         struct list theirs, best;
@@ -359,6 +405,7 @@ static double least_s(const struct search *s)
 /* Every second size goes, the ends stay. */
 static void thin_out(struct search *s)
 {
+    const size_t row = (size_t)s->space->n;
     int n = 0;
 
     for (int i = 0; i < s->nsizes; i++) {
@@ -366,6 +413,8 @@ static void thin_out(struct search *s)
             s->result->left_out++;
             continue;
         }
+        memmove(s->looks + (size_t)n * row, s->looks + (size_t)i * row,
+                row * sizeof *s->looks);
         s->sizes[n] = s->sizes[i];
         s->round_s[n++] = s->round_s[i];
     }
@@ -877,5 +926,6 @@ int tune_search(const struct tune_config *config,
     if (status == RG_OK)
         status = compare_peers(&s);
     result_out->spent_s = clock_s(&s);
+    free(s.looks);
     return status;
 }
