@@ -64,10 +64,12 @@ void tune_report_print(struct rg_report *report,
                        const struct tune_space *space,
                        const struct tune_result *result)
 {
-    rg_report_note(report,
-                   "a sample is a launch's median; noise is half their spread; "
-                   "a loss counts from %.0f %% and p <= %.2f (rank sums)",
-                   100 * TUNE_EFFECT, TUNE_ALPHA);
+    rg_report_note(
+        report,
+        "a sample is a launch's median; noise is the largest spread of "
+        "a candidate's; "
+        "a loss counts from %.0f %% and p <= %.2f (rank sums)",
+        100 * TUNE_EFFECT, TUNE_ALPHA);
     rg_report_note(report, "%8s  %-24s %11s %8s  %-24s %8s %s %s", "size",
                    "chosen", "p50 us", "noise", "runner-up", "slower", "cnt",
                    "launches");

@@ -549,13 +549,14 @@ static void take_runner_up(const struct search *s, int i,
         faster(s, TUNE_SWEEP, s->sizes[i], point->runner_up, point->chosen);
 }
 
-static double noise_of(const struct search *s, uint64_t bytes, int candidate)
+/* Of the candidate that has most of it. */
+static double noise_at(const struct search *s, uint64_t bytes)
 {
-    double us[TUNE_LAUNCHES_MAX];
+    double us[TUNE_LAUNCHES_MAX], most = NAN;
 
-    return candidate < 0
-               ? NAN
-               : tune_noise(us, medians(s, TUNE_SWEEP, bytes, candidate, us));
+    for (int c = 0; c < s->space->n; c++)
+        most = fmax(most, tune_noise(us, medians(s, TUNE_SWEEP, bytes, c, us)));
+    return most;
 }
 
 static void take_points(struct search *s)
@@ -576,8 +577,7 @@ static void take_points(struct search *s)
         };
         s->result->unlaunched += point->launches < s->config->launches;
         take_runner_up(s, i, point);
-        point->noise = fmax(noise_of(s, point->bytes, point->chosen),
-                            noise_of(s, point->bytes, point->runner_up));
+        point->noise = noise_at(s, point->bytes);
     }
 }
 

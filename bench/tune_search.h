@@ -71,7 +71,7 @@ struct tune_point {
     int launches;  /* of the chosen one */
     double p50_us; /* NaN: known from the short look only */
     double margin; /* runner-up's / chosen's */
-    double noise;  /* tune_noise() of whichever of the two has more */
+    double noise;  /* the largest tune_noise() of all swept there */
     int counts;    /* the difference between the two does */
 };
 

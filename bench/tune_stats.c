@@ -36,7 +36,7 @@ double tune_noise(const double *us, int n)
         low = fmin(low, us[i]);
         high = fmax(high, us[i]);
     }
-    return n < 2 ? NAN : (high - low) / 2 / tune_median(us, n);
+    return n < 2 ? NAN : (high - low) / tune_median(us, n);
 }
 
 /* ---- ranks -------------------------------------------------------------- */

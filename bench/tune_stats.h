@@ -28,7 +28,7 @@ double tune_rank_p(const double *x, int nx, const double *y, int ny);
  * by chance. */
 int tune_faster(const double *x, int nx, const double *y, int ny);
 
-/* Half the spread of n samples relative to their median; NaN for n below 2. */
+/* (largest - least) / median of n samples; NaN for n below 2. */
 double tune_noise(const double *us, int n);
 
 #endif

@@ -93,7 +93,7 @@ static void summarises_launches(void **state)
     assert_near(tune_median(us, 3), 20);
     assert_near(tune_median(us, 4), 25);
     assert_true(isnan(tune_median(us, 0)));
-    assert_near(tune_noise(us, 3), 0.5);
+    assert_near(tune_noise(us, 3), 1);
     assert_true(isnan(tune_noise(us, 1)));
 }
 
