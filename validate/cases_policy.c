@@ -418,6 +418,45 @@ static void run_mixed(struct rg_suite *suite, const struct rg_case *test,
     follow_end(&follow);
 }
 
+/* Nothing has been published since. */
+static void expect_same_view(struct rg_suite *suite,
+                             const struct rg_view_info *before,
+                             struct rg_case_result *result)
+{
+    struct rg_view_info after;
+
+    if (rg_case_expect_ok(result, rg_comm_view(suite->comm, &after),
+                          "rg_comm_view") == RG_OK &&
+        (after.epoch != before->epoch ||
+         after.policy_hash != before->policy_hash))
+        rg_case_fail(result, RG_EXIT_WRONG, "a text was published");
+}
+
+/* The ranks do not ask for the same: all are refused. */
+static void run_differing(struct rg_suite *suite, const struct rg_case *test,
+                          struct rg_case_result *result)
+{
+    const int is_last = suite->job->rank == suite->job->size - 1;
+    struct rg_view_info before;
+    int status;
+
+    (void)test;
+    if (rg_case_expect_ok(result, rg_comm_view(suite->comm, &before),
+                          "rg_comm_view") != RG_OK)
+        return;
+    if (before.nranks < 2) {
+        result->skipped = 1;
+        snprintf(result->text, sizeof result->text, "needs 2 ranks");
+        return;
+    }
+    status = rg_comm_set_policy(suite->comm, is_last ? "all_reduce=ring"
+                                                     : "all_reduce=ring+1ch");
+    if (status != RG_EPOLICY)
+        rg_case_fail(result, RG_EXIT_WRONG, "texts that differ: %s",
+                     rg_status_string(status));
+    expect_same_view(suite, &before, result);
+}
+
 /* Refused, and what was in force goes on. */
 static void run_malformed(struct rg_suite *suite, const struct rg_case *test,
                           struct rg_case_result *result)
@@ -430,7 +469,7 @@ static void run_malformed(struct rg_suite *suite, const struct rg_case *test,
         "all_reduce any 1-64 0 inf nothing - - - - - -\n",
         "all_reduce=ring+",
     };
-    struct rg_view_info before, after;
+    struct rg_view_info before;
 
     (void)test;
     if (rg_case_expect_ok(result, rg_comm_view(suite->comm, &before),
@@ -443,11 +482,7 @@ static void run_malformed(struct rg_suite *suite, const struct rg_case *test,
             rg_case_fail(result, RG_EXIT_WRONG, "malformed text %zu: %s", i,
                          rg_status_string(status));
     }
-    if (rg_case_expect_ok(result, rg_comm_view(suite->comm, &after),
-                          "rg_comm_view") == RG_OK &&
-        (after.epoch != before.epoch ||
-         after.policy_hash != before.policy_hash))
-        rg_case_fail(result, RG_EXIT_WRONG, "a malformed text was published");
+    expect_same_view(suite, &before, result);
 }
 
 /* ---- the list ----------------------------------------------------------- */
@@ -458,6 +493,7 @@ int rg_cases_policy(struct rg_case_list *list)
         {"policy.bounds.eager", run_bounds, .captures = 1, .param = {0}},
         {"policy.bounds.replay", run_bounds, .captures = 1, .param = {1}},
         {"policy.mixed_chunks", run_mixed, .captures = 1},
+        {"policy.differing", run_differing, .captures = 1},
         {"policy.malformed", run_malformed, .captures = 1},
     };
     int status = RG_OK;

@@ -36,6 +36,8 @@ int rg_layout_init(struct rg_layout *layout_out,
 /* The algorithm's index in its collective, or -1. */
 int rg_layout_find(const struct rg_layout *layout, int coll, const char *name);
 
+struct rg_selection;
+
 /* What a plan is made from, beside the layout. */
 struct rg_plan_input {
     const struct rg_view *view;
@@ -44,6 +46,8 @@ struct rg_plan_input {
     enum rg_device_kind kind;
     int channels;       /* of a rule that does not say how many */
     uint64_t workspace; /* offset of the generation in the region */
+    /* What the view's policy says (select.h); null: it is read anew. */
+    const struct rg_selection *selection;
 };
 
 /* Bytes of a plan for a capacity. */

@@ -140,6 +140,12 @@ static int table_parse(const char *text, const char *file,
     return status;
 }
 
+struct rg_selection {
+    char *text;
+    struct rg_policy_table *published; /* null: the text has none */
+    struct rg_policy_table *builtin;
+};
+
 /* The text's table; null: it has none. Its names have been checked. */
 static int table_of(const char *text, struct rg_policy_table **table_out)
 {
@@ -147,6 +153,40 @@ static int table_of(const char *text, struct rg_policy_table **table_out)
 
     *table_out = NULL;
     return *table ? table_parse(table, "policy", NULL, table_out) : RG_OK;
+}
+
+int rg_selection_create(const char *text, enum rg_device_kind kind,
+                        struct rg_selection **selection_out)
+{
+    struct rg_selection *selection = calloc(1, sizeof *selection);
+    int status = RG_ENOMEM;
+
+    if (selection && (selection->text = strdup(text)))
+        status = table_parse(rg_policy_default(kind), "built-in table", NULL,
+                             &selection->builtin);
+    if (status == RG_OK)
+        status = table_of(text, &selection->published);
+    if (status) {
+        rg_selection_destroy(selection);
+        return status;
+    }
+    *selection_out = selection;
+    return RG_OK;
+}
+
+void rg_selection_destroy(struct rg_selection *selection)
+{
+    if (!selection)
+        return;
+    rg_policy_destroy(selection->published);
+    rg_policy_destroy(selection->builtin);
+    free(selection->text);
+    free(selection);
+}
+
+int rg_selection_is(const struct rg_selection *selection, const char *text)
+{
+    return selection && !strcmp(selection->text, text);
 }
 
 static int row_refuse(const struct rg_policy_row *row, const char *what,
@@ -364,33 +404,38 @@ static int rows_fit(const struct rg_layout *layout, int coll,
     return status;
 }
 
-static int text_fits(const struct rg_layout *layout, const char *text,
-                     const struct rg_plan_input *input, enum rg_log_level level)
+static int all_fit(const struct rg_layout *layout, const char *text,
+                   const struct rg_policy_table *table,
+                   const struct rg_plan_input *input, enum rg_log_level level)
 {
-    struct rg_policy_table *table;
-    int status = table_of(text, &table);
+    int status = RG_OK;
 
-    for (int coll = 0; coll < RG_COLL_COUNT; coll++) {
-        if (status == RG_OK)
-            status = override_fits(layout, coll, text, input, level);
+    for (int coll = 0; status == RG_OK && coll < RG_COLL_COUNT; coll++) {
+        status = override_fits(layout, coll, text, input, level);
         if (status == RG_OK && table)
             status = rows_fit(layout, coll, table, input, level);
     }
-    rg_policy_destroy(table);
     return status;
 }
 
 int rg_policy_fits(const struct rg_layout *layout, const char *text,
                    const struct rg_plan_input *input)
 {
-    return text_fits(layout, text, input, RG_LOG_ERROR);
+    struct rg_policy_table *table;
+    int status = table_of(text, &table);
+
+    if (status == RG_OK)
+        status = all_fit(layout, text, table, input, RG_LOG_ERROR);
+    rg_policy_destroy(table);
+    return status;
 }
 
 void rg_policy_report(const struct rg_layout *layout,
                       const struct rg_plan_input *input)
 {
     if (input->rank == 0)
-        text_fits(layout, input->view->policy, input, RG_LOG_WARN);
+        all_fit(layout, input->selection->text, input->selection->published,
+                input, RG_LOG_WARN);
 }
 
 /* ---- the rules of one type ---------------------------------------------- */
@@ -515,11 +560,6 @@ static void list_rest(struct list *list)
 
 /* ---- the rules of all types --------------------------------------------- */
 
-struct tables {
-    struct rg_policy_table *published; /* or null */
-    struct rg_policy_table *builtin;
-};
-
 static int is_same(const struct rg_rules *a, const struct rg_rules *b)
 {
     if (a->count != b->count)
@@ -563,13 +603,13 @@ static void space_out(struct rg_rules *rules)
 static struct rg_rules rules_of_type(const struct rg_layout *layout,
                                      const struct rg_plan_input *input,
                                      int coll, int dtype,
-                                     const struct tables *tables)
+                                     const struct rg_selection *selection)
 {
     struct list list = {.layout = layout, .input = input, .coll = coll};
 
     list_override(&list);
-    if (!list_table(&list, tables->published, dtype))
-        list_table(&list, tables->builtin, dtype);
+    if (!list_table(&list, selection->published, dtype))
+        list_table(&list, selection->builtin, dtype);
     list_rest(&list);
     return list.rules;
 }
@@ -577,14 +617,15 @@ static struct rg_rules rules_of_type(const struct rg_layout *layout,
 /* Types with the same rules share them. 0: more than a plan has room for. */
 static int rules_of(const struct rg_layout *layout,
                     const struct rg_plan_input *input, int coll,
-                    const struct tables *tables, struct rg_rules *rules_out)
+                    const struct rg_selection *selection,
+                    struct rg_rules *rules_out)
 {
     struct rg_rules typed[RG_DTYPE_COUNT];
     uint32_t done = 0;
 
     memset(rules_out, 0, sizeof *rules_out);
     for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++)
-        typed[dtype] = rules_of_type(layout, input, coll, dtype, tables);
+        typed[dtype] = rules_of_type(layout, input, coll, dtype, selection);
     for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
         uint32_t dtypes = 0;
 
@@ -599,40 +640,32 @@ static int rules_of(const struct rg_layout *layout,
     return 1;
 }
 
-static int tables_open(const struct rg_plan_input *input, struct tables *tables)
+static int build(const struct rg_layout *layout,
+                 const struct rg_plan_input *input,
+                 const struct rg_selection *selection,
+                 struct rg_rules rules_out[RG_COLL_COUNT])
 {
-    struct rg_policy_error error;
-    const char *builtin = rg_policy_default(input->kind);
-    int status = rg_policy_parse(builtin, strlen(builtin), NULL,
-                                 &tables->builtin, &error);
-
-    tables->published = NULL;
-    if (status == RG_OK)
-        status = table_of(input->view->policy, &tables->published);
-    return status;
-}
-
-static void tables_close(struct tables *tables)
-{
-    rg_policy_destroy(tables->published);
-    rg_policy_destroy(tables->builtin);
-    *tables = (struct tables){0};
+    for (int coll = 0; coll < RG_COLL_COUNT; coll++) {
+        memset(&rules_out[coll], 0, sizeof *rules_out);
+        if (layout->count[coll] &&
+            !rules_of(layout, input, coll, selection, &rules_out[coll]))
+            return RG_EPOLICY;
+    }
+    return RG_OK;
 }
 
 int rg_rules_build(const struct rg_layout *layout,
                    const struct rg_plan_input *input,
                    struct rg_rules rules_out[RG_COLL_COUNT])
 {
-    struct tables tables = {0};
-    int status = tables_open(input, &tables);
+    struct rg_selection *own = NULL;
+    int status = input->selection ? RG_OK
+                                  : rg_selection_create(input->view->policy,
+                                                        input->kind, &own);
 
-    for (int coll = 0; status == RG_OK && coll < RG_COLL_COUNT; coll++) {
-        memset(&rules_out[coll], 0, sizeof *rules_out);
-        if (layout->count[coll] &&
-            !rules_of(layout, input, coll, &tables, &rules_out[coll]))
-            status = RG_EPOLICY;
-    }
-    tables_close(&tables);
+    if (status == RG_OK)
+        status = build(layout, input, own ? own : input->selection, rules_out);
+    rg_selection_destroy(own);
     return status;
 }
 

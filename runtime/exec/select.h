@@ -18,7 +18,18 @@
 
 #include "runtime/exec/plan_slot.h"
 
-/* RG_OK, RG_ENOMEM, or RG_EPOLICY for a text that was not checked. */
+/*
+ * A text that has been read, beside a device's built-in table. Views that say
+ * the same need not read it again. destroy accepts null. RG_OK, RG_ENOMEM, or
+ * RG_EPOLICY for a text that was not checked.
+ */
+int rg_selection_create(const char *text, enum rg_device_kind kind,
+                        struct rg_selection **selection_out);
+void rg_selection_destroy(struct rg_selection *selection);
+/* Whether it is of this text; null is of none. */
+int rg_selection_is(const struct rg_selection *selection, const char *text);
+
+/* RG_OK, or what rg_selection_create() says. */
 int rg_rules_build(const struct rg_layout *layout,
                    const struct rg_plan_input *input,
                    struct rg_rules rules_out[RG_COLL_COUNT]);
@@ -36,7 +47,7 @@ int rg_policy_check(const struct rg_layout *layout, const char *text);
  */
 int rg_policy_fits(const struct rg_layout *layout, const char *text,
                    const struct rg_plan_input *input);
-/* What of the view's text does not apply is said once, by its first rank. */
+/* What of input->selection does not apply is said once, by the first rank. */
 void rg_policy_report(const struct rg_layout *layout,
                       const struct rg_plan_input *input);
 /*

@@ -33,6 +33,7 @@ struct rg_recovery {
     struct rg_view *pending; /* provisional; owned */
     uint64_t promised;       /* the epoch whose workspace is clean here */
     uint32_t workspace;      /* of that epoch */
+    struct rg_selection *selection; /* what the pending view says; owned */
     uint64_t rules;          /* hash of those said to be the pending view's */
     int joining;             /* no view has been in force since the join */
     int finding;             /* decided, but not all ways are found yet */

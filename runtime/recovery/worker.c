@@ -189,18 +189,34 @@ static void on_prepare(struct rg_recovery *recovery,
                        comm->held.completed, comm->held.claimed, NULL);
 }
 
+/* Reads the view's policy, unless it is that of the view before. */
+static int read_selection(struct rg_recovery *recovery)
+{
+    const struct rg_comm *comm = recovery->comm;
+    const char *policy = recovery->pending->policy;
+
+    if (rg_selection_is(recovery->selection, policy))
+        return RG_OK;
+    rg_selection_destroy(recovery->selection);
+    recovery->selection = NULL;
+    return rg_selection_create(policy, comm->context->config.device,
+                               &recovery->selection);
+}
+
 /* What this rank makes of the view's policy; its routes are not known yet. */
-static int rules_of(const struct rg_recovery *recovery, uint64_t *hash_out)
+static int make_rules(struct rg_recovery *recovery)
 {
     const struct rg_comm *comm = recovery->comm;
     struct rg_plan_input input = rg_comm_plan_input(comm, recovery->pending);
     struct rg_rules rules[RG_COLL_COUNT];
-    int status;
+    int status = read_selection(recovery);
 
     input.routes = NULL;
-    status = rg_rules_build(&comm->layout, &input, rules);
+    input.selection = recovery->selection;
     if (status == RG_OK)
-        *hash_out = rg_rules_hash(rules);
+        status = rg_rules_build(&comm->layout, &input, rules);
+    if (status == RG_OK)
+        recovery->rules = rg_rules_hash(rules);
     return status;
 }
 
@@ -212,7 +228,7 @@ static void on_view(struct rg_recovery *recovery, struct rg_group_event *event)
     recovery->pending = event->view;
     event->view = NULL;
     reach(recovery, RG_PHASE_VIEW, event->epoch);
-    status = rules_of(recovery, &recovery->rules);
+    status = make_rules(recovery);
     if (status)
         give_up(recovery, status);
     else
@@ -310,6 +326,7 @@ static int view_open(struct rg_recovery *recovery)
     struct rg_plan_input input = rg_comm_plan_input(comm, comm->view);
     int status;
 
+    input.selection = recovery->selection;
     rg_comm_routes_dense(comm, comm->view, comm->routes);
     pthread_mutex_lock(&comm->lock);
     status = rg_plan_build(&comm->layout, &input, comm->plan);
@@ -651,6 +668,7 @@ static void recovery_free(struct rg_recovery *recovery)
         free(item);
     }
     rg_view_destroy(recovery->pending);
+    rg_selection_destroy(recovery->selection);
     rg_ledger_fini(&recovery->ledger);
     rg_bitset_fini(&recovery->slots);
     pthread_cond_destroy(&recovery->changed);

@@ -523,6 +523,28 @@ static void the_rules_hash_is_the_groups(void **state)
     assert_true(hash_at(world, 0, CHANNELS) != hash);
 }
 
+static void a_text_read_once_gives_the_same_rules(void **state)
+{
+    struct world *world = *state;
+    struct rg_selection *selection;
+    uint64_t hash;
+
+    assert_int_equal(build(world, 4, typed), RG_OK);
+    hash = hash_at(world, 0, CHANNELS);
+    assert_int_equal(rg_selection_create(typed, RG_DEVICE_EMU, &selection),
+                     RG_OK);
+    assert_true(rg_selection_is(selection, typed));
+    assert_false(rg_selection_is(selection, ""));
+    assert_false(rg_selection_is(NULL, ""));
+    /* The text of the view is not looked at any more. */
+    assert_int_equal(build(world, 4, ""), RG_OK);
+    world->input.selection = selection;
+    assert_true(hash_at(world, 0, CHANNELS) == hash);
+    rg_selection_destroy(selection);
+    assert_int_equal(rg_selection_create(HEAD, RG_DEVICE_EMU, &selection),
+                     RG_EPOLICY);
+}
+
 /* ---- plan --------------------------------------------------------------- */
 
 static void a_plan_says_what_the_view_says(void **state)
@@ -611,6 +633,7 @@ int main(void)
         TEST(tables_without_room_are_refused),
         TEST(equal_selections_are_equal_texts),
         TEST(the_rules_hash_is_the_groups),
+        TEST(a_text_read_once_gives_the_same_rules),
         TEST(a_plan_says_what_the_view_says),
         TEST(the_hot_line_knows_where_packets_go),
         TEST(packets_go_by_the_hot_line_if_small_sizes_do),
