@@ -413,14 +413,19 @@ static int search(struct tuning *tuning)
 }
 
 /* The code of a tuning that ended so. */
-static int code_of(int status)
+static int code_of(const struct tuning *tuning, int status)
 {
+    const int too_short = status == RG_ETIMEDOUT && tuning->result.left_out > 0;
+
     if (status == RG_OK)
         return RG_EXIT_PASS;
     fprintf(stderr, "%s: %s\n", program.name,
             status == RG_ENOTSUP ? "no algorithm can run here"
+            : too_short          ? "the budget is too short for two sizes"
                                  : rg_status_string(status));
-    return status == RG_ENOTSUP ? RG_EXIT_SKIP : rg_exit_of_status(status);
+    if (status == RG_ENOTSUP)
+        return RG_EXIT_SKIP;
+    return too_short ? RG_EXIT_USAGE : rg_exit_of_status(status);
 }
 
 /* Sizes that have their choice pass; those left out are skipped. */
@@ -444,7 +449,7 @@ static int lead(struct tuning *tuning)
     if (status == RG_OK) {
         print_header(tuning);
         status = search(tuning);
-        code = conclude(tuning, code_of(status));
+        code = conclude(tuning, code_of(tuning, status));
     } else {
         code = RG_EXIT_USAGE;
     }
@@ -548,8 +553,25 @@ static double seconds_of(const char *text)
     return end != text && value > 0 && value <= 1e6 ? value * unit : 0;
 }
 
+/* A table must be able to hold it. */
+static int is_topology(const char *name)
+{
+    struct rg_policy_table *policy;
+
+    if (!name)
+        return 1;
+    if (rg_policy_create(name, &policy) != RG_OK)
+        return 0;
+    rg_policy_destroy(policy);
+    return 1;
+}
+
 static enum rg_options_result settle(struct tune_options *options)
 {
+    if (!is_topology(options->topology))
+        return rg_options_refuse(&program,
+                                 "bad value '%s' for flag '--topology'",
+                                 options->topology);
     if (!options->output)
         return rg_options_refuse(&program, "-o FILE is missing");
     if (strlen(options->output) > 4000)

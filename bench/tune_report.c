@@ -88,7 +88,7 @@ void tune_report_print(struct rg_report *report,
         rg_report_note(report,
                        "the budget left out %d sizes, and some launches of %d",
                        result->left_out, result->unlaunched);
-    rg_report_note(report, "%.1f s of a budget of %.0f s", result->spent_s,
+    rg_report_note(report, "%.1f s of a budget of %g s", result->spent_s,
                    config->budget_s);
 }
 

@@ -9,7 +9,7 @@
 #include "bench/tune_choose.h"
 #include "bench/tune_stats.h"
 
-/* Parts of the budget by whose end a phase ends. */
+/* Parts of the budget, less setting up, by whose end a phase ends. */
 #define PRUNE_END   0.20
 #define SWEEP_END   0.62
 #define BISECT_END  0.74
@@ -40,9 +40,10 @@ struct search {
     uint64_t sizes[TUNE_SIZES_MAX];
     int nsizes;
     double round_s[TUNE_SIZES_MAX]; /* of one candidate's shortest case */
-    double *looks; /* [size][candidate], of the first look once that is over;
-                      owned, null before */
-    int keep;      /* candidates swept at a size, at most */
+    double *looks;  /* [size][candidate], of the first look once that is over;
+                       owned, null before */
+    double begin_s; /* when everything was set up */
+    int keep;       /* candidates swept at a size, at most */
     int choice[TUNE_SIZES_MAX];
     int launch; /* number of the one begun last, 0: none */
 };
@@ -79,7 +80,7 @@ static double clock_s(const struct search *s)
 
 static double end_of(const struct search *s, double part)
 {
-    return part * s->config->budget_s;
+    return s->begin_s + part * (s->config->budget_s - s->begin_s);
 }
 
 /* Launch medians; returns how many. */
@@ -310,9 +311,12 @@ static int keep_looks(struct search *s)
  */
 static int prune(struct search *s)
 {
-    const struct list bases = all_bases(s);
-    int status = RG_OK, n = 0;
+    const struct list bases = all_bases(s), one = {1, {0}};
+    /* Beginning the launch is no part of any size's time. */
+    int status = measure(s, &first_look, s->sizes[0], &one, 0);
+    int n = 0;
 
+    s->begin_s = clock_s(s);
     for (; status == RG_OK && n < s->nsizes; n++) {
         const double begin = clock_s(s);
         const int count = count_fitting(s, s->sizes[n]);
@@ -327,6 +331,8 @@ static int prune(struct search *s)
         s->round_s[n] = round_of(s, n, clock_s(s) - begin, count);
     }
     s->result->left_out = s->nsizes - n;
+    if (status == RG_OK && n < 2 && s->nsizes > n)
+        return RG_ETIMEDOUT;
     s->nsizes = n;
     for (int i = 0; i < n && status == RG_OK; i++)
         status = look_at_variants(s, i);

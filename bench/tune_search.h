@@ -109,8 +109,8 @@ struct tune_result {
 };
 
 /*
- * RG_OK; RG_ENOTSUP: no candidate can run; RG_ETIMEDOUT: the budget ended
- * before there was anything to choose by; else what the meter or the raw file
+ * RG_OK; RG_ENOTSUP: no candidate can run; RG_ETIMEDOUT with a `left_out`: the
+ * budget is too short for two sizes; else what the meter or the raw file
  * said. Samples that `raw` has are not measured again.
  */
 int tune_search(const struct tune_config *config,

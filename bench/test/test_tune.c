@@ -603,6 +603,23 @@ static void keeps_to_the_budget(void **state)
     }
 }
 
+static void a_budget_for_nothing_is_refused(void **state)
+{
+    struct tune_config config = world_config();
+    struct tune_result result;
+    struct tune_raw *raw;
+    struct world world;
+
+    (void)state;
+    init_world(&world);
+    config.budget_s = 0.001;
+    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
+    assert_int_equal(search_world(&world, &config, raw, &result), RG_ETIMEDOUT);
+    assert_true(result.left_out > 0);
+    tune_raw_close(raw);
+    tune_space_fini(&world.space);
+}
+
 /* Cut short at some case and gone on with, it ends where it would have. */
 static void a_tuning_goes_on(void **state)
 {
@@ -668,6 +685,7 @@ int main(void)
         cmocka_unit_test(doubts_what_is_not_confirmed),
         cmocka_unit_test(the_tail_serves_any_size),
         cmocka_unit_test(keeps_to_the_budget),
+        cmocka_unit_test(a_budget_for_nothing_is_refused),
         cmocka_unit_test(a_tuning_goes_on),
     };
 

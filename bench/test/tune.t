@@ -34,6 +34,7 @@ refuses 2 -o t -b 1M -e 8
 refuses 2 -o t -b 2 -d f32
 refuses 2 -o t --collectives all_shout
 refuses 2 -o t --launches 0
+refuses 2 -o t --topology 'a b'
 refuses 2 -o t -J a --resume b
 refuses 2 -o t --launch mpi --ranks 2
 refuses 2 --launch local -o "$table" --resume "$tap_work/missing"
@@ -52,6 +53,11 @@ for tool in '' lint explain diff export plot; do
     "$tune" $tool --help | grep -q '^Usage: rg_tune'
     tap_result $? "rg_tune $tool --help"
 done
+
+output=$("$tune" --launch local --ranks 2 -o "$table" --budget 0.001s 2>&1)
+[ $? -eq 2 ] && [ ! -f "$table" ] &&
+    [ "$(echo "$output" | grep -c 'budget is too short')" -eq 1 ]
+tap_result $? "a budget for nothing is refused"
 
 # ---- a table, from measuring to use --------------------------------------
 
