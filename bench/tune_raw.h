@@ -19,7 +19,7 @@ enum tune_phase {
     TUNE_PRUNE = 0, /* one short look at every candidate */
     TUNE_SWEEP,     /* the grid, in several launches */
     TUNE_BISECT,    /* between two sizes of the grid */
-    TUNE_CONFIRM,   /* both sides of a bound, in new launches */
+    TUNE_CONFIRM,   /* a bound, in new launches */
     TUNE_HELD_OUT,  /* sizes that nothing was chosen by */
     TUNE_PEER,      /* other libraries */
     TUNE_PHASES

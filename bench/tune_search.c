@@ -20,9 +20,12 @@
 /* Who is slower than the best by this factor at a size is out there. */
 #define KEEP_FACTOR 1.5
 
-/* Of what is equal else, the device's own channels and chunk are taken: more
- * than a difference that does not count is ever made to cost. */
-#define OWN_CHOICE 1e-6
+/*
+ * What it costs at a size to use other channels or chunks than the device's
+ * own: of many that are alike, some look better by chance at some size, and
+ * that shall not carry them over all sizes.
+ */
+#define OWN_CHOICE 0.005
 
 enum {
     KEEP_BASES = 3, /* whose channels and chunks are looked at */
@@ -374,14 +377,18 @@ static struct list champions(const struct search *s, int i)
 
 /*
  * Whom to sweep: the good ones here, of each base first, so that variants of
- * one do not crowd another out; and the best of both neighbours.
+ * one do not crowd another out, nor the device's own choice, which they have to
+ * beat; and the best of both neighbours.
  */
 static struct list survivors(const struct search *s, int i)
 {
     const struct list all = everybody(s, i), first = champions(s, i);
     const struct list good = good_ones(s, i, &all, s->keep);
     struct list list = good_ones(s, i, &first, s->keep);
+    const int champions_kept = list.n;
 
+    for (int k = 0; k < champions_kept; k++)
+        list_add(&list, s->space->list[list.items[k]].base);
     for (int k = 0; k < good.n && list.n < s->keep; k++)
         list_add(&list, good.items[k]);
 
@@ -532,6 +539,43 @@ static int choose(struct search *s)
     }
     free(cost);
     return status == RG_EINVAL ? RG_ETIMEDOUT : status;
+}
+
+/* Choices known from the first look only; how many were swept now. */
+static int sweep_chosen(struct search *s, int *swept_out)
+{
+    double us[TUNE_LAUNCHES_MAX];
+    int unswept[TUNE_SIZES_MAX], status = RG_OK;
+
+    for (int i = 0; i < s->nsizes; i++)
+        unswept[i] = medians(s, TUNE_SWEEP, s->sizes[i], s->choice[i], us) == 0;
+    *swept_out = 0;
+    for (int l = 1; l <= s->config->launches; l++)
+        for (int i = 0; i < s->nsizes && status == RG_OK; i++) {
+            const struct launch launch = {TUNE_SWEEP, l, 500 + l};
+            const struct list list = {1, {s->choice[i]}};
+
+            if (!unswept[i] ||
+                clock_s(s) + s->round_s[i] > end_of(s, BISECT_END))
+                continue;
+            status = measure(s, &launch, s->sizes[i], &list, s->round_s[i]);
+            ++*swept_out;
+        }
+    return status;
+}
+
+/* Until all that is chosen was swept, or time is over. */
+static int choose_swept(struct search *s)
+{
+    enum { ROUNDS = 4 };
+    int status = choose(s), swept = 1;
+
+    for (int round = 0; status == RG_OK && swept && round < ROUNDS; round++) {
+        status = sweep_chosen(s, &swept);
+        if (status == RG_OK && swept)
+            status = choose(s);
+    }
+    return status;
 }
 
 static void take_runner_up(const struct search *s, int i,
@@ -697,14 +741,13 @@ static void take_confirmation(const struct search *s,
 {
     double us[TUNE_LAUNCHES_MAX];
     const int former = crossover->former, latter = crossover->latter;
-    int early, late;
+    int late;
 
     if (medians(s, TUNE_CONFIRM, crossover->high, latter, us) <
         s->config->launches)
         return;
-    early = faster(s, TUNE_CONFIRM, crossover->low, latter, former);
     late = faster(s, TUNE_CONFIRM, crossover->high, former, latter);
-    crossover->confirmed = !early && !late;
+    crossover->confirmed = !late;
     if (late)
         crossover->high = crossover->grid;
 }
@@ -719,11 +762,8 @@ static int confirm(struct search *s)
             const struct launch launch = {TUNE_CONFIRM, l, 100000 + l};
             const struct tune_crossover *crossover = &result->crossovers[k];
 
-            status = measure_pair(s, &launch, crossover, crossover->low,
+            status = measure_pair(s, &launch, crossover, crossover->high,
                                   CONFIRM_END);
-            if (status == RG_OK)
-                status = measure_pair(s, &launch, crossover, crossover->high,
-                                      CONFIRM_END);
         }
     for (int k = 0; k < result->ncrossovers; k++)
         take_confirmation(s, &result->crossovers[k]);
@@ -732,13 +772,14 @@ static int confirm(struct search *s)
 
 /* ---- segments ----------------------------------------------------------- */
 
-/* The fastest at the largest size that can serve any size. */
+/* The fastest at the largest size of those that can serve any; beyond what was
+ * measured the device's own choices are the safe ones. */
 static int tail_of(const struct search *s)
 {
     const int last = s->nsizes - 1;
     int best = -1;
 
-    for (int c = 0; c < s->space->n; c++)
+    for (int c = 0; c < s->space->nbases; c++)
         if (s->space->list[c].max_bytes == UINT64_MAX &&
             !isnan(look(s, last, c)) &&
             (best < 0 || look(s, last, c) < look(s, last, best)))
@@ -917,7 +958,7 @@ int tune_search(const struct tune_config *config,
     if (status == RG_OK)
         status = sweep(&s);
     if (status == RG_OK)
-        status = choose(&s);
+        status = choose_swept(&s);
     if (status == RG_OK) {
         take_points(&s);
         list_crossovers(&s);

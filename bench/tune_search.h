@@ -7,7 +7,7 @@
  *   sweep     what is left, interleaved, in several launches: one sample each
  *   choose    dynamic programming over sizes (tune_choose.h)
  *   bisect    where one choice gives way to the next
- *   confirm   both sides of each such bound, in new launches
+ *   confirm   each such bound, in new launches
  *   held out  sizes that nothing was chosen by: the regret, chosen / best
  */
 #ifndef RG_BENCH_TUNE_SEARCH_H

@@ -393,6 +393,7 @@ struct world {
     int stop_at; /* the case that fails, 0: none */
     double
         late_us; /* the ring's start-up is longer once bounds are confirmed */
+    int alike;   /* channels make no difference */
     int samples; /* measured */
 };
 
@@ -402,7 +403,7 @@ static double world_us(const struct world *world, int candidate, uint64_t bytes)
     double us = world->start_us[c->base] + world->byte_us[c->base] * bytes;
 
     /* Two channels are best, for what is large. */
-    if (c->channels)
+    if (c->channels && !world->alike)
         us += c->channels +
               bytes * world->byte_us[c->base] * (c->channels == 2 ? -0.3 : 0.1);
     return us;
@@ -512,6 +513,8 @@ static void finds_what_is_best(void **state)
     assert_true(result.nheld >= 20);
     assert_true(result.regret_p50 < 1.02 && result.regret_max < 1.1);
     assert_true(result.left_out == 0 && result.unlaunched == 0);
+    for (int i = 0; i < result.npoints; i++)
+        assert_int_equal(result.points[i].launches, 3);
     assert_true(world.fresh >= 1 + 3 + 3 + 3);
     tune_raw_close(raw);
     tune_space_fini(&world.space);
@@ -542,6 +545,30 @@ static void variants_crowd_nobody_out(void **state)
         0);
     tune_raw_close(raw);
     tune_space_fini(&world.space);
+}
+
+/* Channels that make no difference, and some noise: nothing but chance tells
+ * them apart, and the device's own are used. */
+static void chance_chooses_no_channels(void **state)
+{
+    struct tune_config config = world_config();
+    struct tune_result result;
+    struct tune_raw *raw;
+    struct world world;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        init_world(&world);
+        world.alike = 1;
+        world.noise = 0.02;
+        world.state = config.seed = seed;
+        assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
+        assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+        for (int k = 0; k < result.nsegments; k++)
+            assert_true(result.segments[k].candidate < world.space.nbases);
+        tune_raw_close(raw);
+        tune_space_fini(&world.space);
+    }
 }
 
 /* What new launches contradict goes back to the grid, and says so. */
@@ -682,6 +709,7 @@ int main(void)
         cmocka_unit_test(keeps_configurations_apart),
         cmocka_unit_test(finds_what_is_best),
         cmocka_unit_test(variants_crowd_nobody_out),
+        cmocka_unit_test(chance_chooses_no_channels),
         cmocka_unit_test(doubts_what_is_not_confirmed),
         cmocka_unit_test(the_tail_serves_any_size),
         cmocka_unit_test(keeps_to_the_budget),
