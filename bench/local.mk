@@ -54,10 +54,13 @@ bench/tune_commit: rg-always
 	if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
 .PHONY: rg-always
 
-RG_TUNE_PURE = bench/tune_choose.c bench/tune_choose.h \
+RG_TUNE_PURE = bench/tune_bounds.c \
+	bench/tune_choose.c bench/tune_choose.h \
+	bench/tune_look.c \
 	bench/tune_raw.c bench/tune_raw.h \
 	bench/tune_search.c bench/tune_search.h \
 	bench/tune_space.c bench/tune_space.h \
+	bench/tune_state.c bench/tune_state.h \
 	bench/tune_stats.c bench/tune_stats.h
 rg_unit_tests += bench/test/test_guideline
 bench_test_test_guideline_SOURCES = bench/test/test_guideline.c \
