@@ -367,7 +367,8 @@ static void configure(struct tuning *tuning)
 static void print_header(struct tuning *tuning)
 {
     const struct rg_session *session = tune_ranks_session(tuning->ranks);
-    const struct rg_report_env env = {
+    struct rg_view_info view = {.policy_hash = 0};
+    struct rg_report_env env = {
         .command = tuning->options->command,
         .collective = collective_name(),
         .device = (enum rg_device_kind)tuning->options->device,
@@ -378,6 +379,8 @@ static void print_header(struct tuning *tuning)
         .hosts = tuning->job->hosts,
     };
 
+    if (rg_comm_view(session->comm, &view) == RG_OK)
+        env.policy_hash = view.policy_hash;
     rg_report_env(tuning->report, &env);
     rg_report_note(tuning->report, "commit " TUNE_COMMIT "; %d candidates",
                    tune_ranks_space(tuning->ranks)->n);
