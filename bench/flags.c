@@ -61,6 +61,10 @@ static const struct rg_option table[] = {
      "inject faults (not available)"},
     {RG_OPTION_REAL, 0, "min-ratio", AT(min_ratio), NULL, 1e-9, 1e9, "X",
      "fail (exit 5) when a peer's time / ours is below X"},
+    {RG_OPTION_FLAG, 0, "guidelines", AT(guidelines), NULL, 0, 0, NULL,
+     "say where rows are slower than what could stand in for them"},
+    {RG_OPTION_INT, 0, "max-violations", AT(max_violations), NULL, 0, 1e6, "N",
+     "fail (exit 5) when more rows than this violate a guideline"},
     {RG_OPTION_TEXT, 0, "limit", AT(limit), NULL, 0, 0, "FILE",
      "draw the hardware bound (not available)"},
     {RG_OPTION_REAL, 0, "max-time", AT(max_seconds), NULL, 1e-3, 1e6, "SECONDS",
@@ -98,6 +102,9 @@ static enum rg_options_result contradiction(const struct rg_program *program,
             program, "-G leaves nothing to wait for between invocations");
     if (options->min_ratio > 0 && !options->compare)
         return rg_options_refuse(program, "--min-ratio needs --compare");
+    if (options->max_violations >= 0 && !options->guidelines)
+        return rg_options_refuse(program,
+                                 "--max-violations needs --guidelines");
     if (options->launch.ranks && options->launch.kind == RG_LAUNCH_MPI)
         return rg_options_refuse(
             program, "--ranks is for --launch local; mpirun -n says it else");
@@ -140,6 +147,7 @@ enum rg_options_result perf_options_parse(const char *name, const char *summary,
         .timeout_s = 300,
         .cache_cutoff = 1 << 20,
         .max_seconds = 1,
+        .max_violations = -1,
     };
     enum rg_options_result result =
         rg_options_parse(&program, argc, argv, &options);

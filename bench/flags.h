@@ -37,6 +37,8 @@ struct perf_options {
     struct rg_launch_options launch;
     const char *fault;
     double min_ratio; /* 0: no gate */
+    int guidelines;
+    int max_violations; /* -1: no gate */
     const char *limit;
     double max_seconds; /* for each figure */
 };

@@ -1,6 +1,8 @@
 bin_PROGRAMS += bench/all_reduce_perf
 bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c \
-	bench/flags.c bench/flags.h bench/perf.c bench/perf.h
+	bench/flags.c bench/flags.h bench/guideline.c bench/guideline.h \
+	bench/guideline_rows.c bench/guideline_rows.h \
+	bench/perf.c bench/perf.h
 bench_all_reduce_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/all_reduce_perf.1
 
@@ -24,3 +26,47 @@ bin_PROGRAMS += bench/frame_perf
 bench_frame_perf_SOURCES = bench/frame_perf.c
 bench_frame_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/frame_perf.1
+
+bin_PROGRAMS += bench/rg_tune
+bench_rg_tune_SOURCES = bench/rg_tune.c \
+	bench/tune_export.c bench/tune_export.h \
+	bench/tune_measure.c bench/tune_measure.h \
+	bench/tune_policy.c bench/tune_policy.h \
+	bench/tune_report.c bench/tune_report.h \
+	bench/tune_tools.c bench/tune_tools.h $(RG_TUNE_PURE)
+bench_rg_tune_LDADD = $(RG_PROGRAM_LDADD)
+dist_man1_MANS += bench/rg_tune.1
+TESTS += bench/test/tune.t
+EXTRA_DIST += bench/test/tune.t
+
+bench/tune_tools.o: AM_CPPFLAGS += \
+	-DRG_TUNE_SCRIPTS='"$(abs_top_srcdir)/scripts"'
+
+# Which commit a table comes from; written anew when it is another one.
+bench/rg_tune.o: bench/tune_commit
+bench/rg_tune.o: AM_CPPFLAGS += -DTUNE_COMMIT="\"`cat bench/tune_commit`\""
+CLEANFILES += bench/tune_commit
+bench/tune_commit: rg-always
+	@$(MKDIR_P) $(@D); \
+	commit=`cd $(srcdir) && git describe --always --dirty --abbrev=12 \
+		--exclude='*' 2>/dev/null` || commit=unknown; \
+	echo "$$commit" >$@.tmp; \
+	if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
+.PHONY: rg-always
+
+RG_TUNE_PURE = bench/tune_bounds.c \
+	bench/tune_choose.c bench/tune_choose.h \
+	bench/tune_look.c \
+	bench/tune_raw.c bench/tune_raw.h \
+	bench/tune_search.c bench/tune_search.h \
+	bench/tune_space.c bench/tune_space.h \
+	bench/tune_state.c bench/tune_state.h \
+	bench/tune_stats.c bench/tune_stats.h
+rg_unit_tests += bench/test/test_guideline
+bench_test_test_guideline_SOURCES = bench/test/test_guideline.c \
+	bench/guideline.c bench/guideline.h
+bench_test_test_guideline_LDADD = $(CMOCKA_LIBS) -lm
+
+rg_unit_tests += bench/test/test_tune
+bench_test_test_tune_SOURCES = bench/test/test_tune.c $(RG_TUNE_PURE)
+bench_test_test_tune_LDADD = $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm

@@ -7,6 +7,7 @@
 
 #include "algos/algos.h"
 #include "bench/flags.h"
+#include "bench/guideline_rows.h"
 #include "harness/measure.h"
 #include "harness/peer.h"
 #include "harness/preference.h"
@@ -45,6 +46,8 @@ struct sweep {
     struct rg_subject subjects[SUBJECTS_MAX];
     struct rg_view_info view;
     struct rg_verdict verdict;
+    struct guideline_rows rows; /* of --guidelines */
+    int selections;             /* rows of one are compared with each other */
     int cases; /* of the whole sweep, for the estimate of the rest */
     int done;
     double begin_us;
@@ -191,6 +194,7 @@ static void destroy_sweep(struct sweep *sweep)
         rg_peer_destroy(&sweep->peers[i]);
     rg_session_destroy(sweep->session);
     rg_report_destroy(sweep->report);
+    guideline_rows_fini(&sweep->rows);
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -263,6 +267,18 @@ static int measure_one(struct sweep *sweep, const struct rg_case *what,
     return status;
 }
 
+/* For --guidelines, each measurement once. */
+static int keep_rows(struct sweep *sweep, const struct rg_row *rows, int peer)
+{
+    int status = RG_OK;
+
+    for (int i = 0; sweep->options->guidelines && peer <= 1 && i < 2; i++)
+        if (status == RG_OK)
+            status =
+                guideline_rows_add(&sweep->rows, sweep->selections, &rows[i]);
+    return status;
+}
+
 static int measure_rows(struct sweep *sweep, struct rg_case what)
 {
     struct measured out, in;
@@ -285,6 +301,9 @@ static int measure_rows(struct sweep *sweep, struct rg_case what)
         rg_report_rows(sweep->report, &rows[0], &rows[1]);
         judge(sweep, &rows[0]);
         judge(sweep, &rows[1]);
+        status = keep_rows(sweep, rows, peer);
+        if (status != RG_OK)
+            return status;
     }
     return RG_OK;
 }
@@ -353,6 +372,7 @@ static int select_policy(struct sweep *sweep, const char *text)
 {
     const int status = rg_comm_set_policy(sweep->session->comm, text);
 
+    sweep->selections++;
     return status == RG_OK ? rg_comm_view(sweep->session->comm, &sweep->view)
                            : status;
 }
@@ -393,6 +413,25 @@ static int run_sweep(struct sweep *sweep)
     return algo ? sweep_algorithm(sweep, algo) : sweep_types(sweep);
 }
 
+static void judge_guidelines(struct sweep *sweep)
+{
+    const struct perf_options *options = sweep->options;
+    int violations;
+
+    if (!options->guidelines)
+        return;
+    violations = guideline_rows_report(&sweep->rows, sweep->report);
+    if (options->max_violations < 0)
+        return;
+    if (violations <= options->max_violations) {
+        rg_verdict_pass(&sweep->verdict);
+        return;
+    }
+    rg_report_note(sweep->report, "gate missed: %d violations, at most %d",
+                   violations, options->max_violations);
+    rg_verdict_fail(&sweep->verdict, RG_EXIT_GATE);
+}
+
 /* ---- ranks -------------------------------------------------------------- */
 
 static int rank_main(const struct rg_job *job, void *arg)
@@ -414,6 +453,7 @@ static int rank_main(const struct rg_job *job, void *arg)
                     job->rank, rg_status_string(status));
             rg_verdict_fail(&sweep.verdict, rg_exit_of_status(status));
         } else {
+            judge_guidelines(&sweep);
             status = rg_verdict_reduce(&sweep.verdict, sweep.session->comm);
         }
         rg_report_verdict(sweep.report, &sweep.verdict);

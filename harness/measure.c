@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-    SUBJECTS_MAX = 4,
     SAMPLES_MAX = 16, /* in a block */
     SAMPLES_UNCHECKED = 10,
     INVOCATIONS_MAX = 256,        /* in an eager sample */
@@ -50,7 +49,7 @@ struct run {
     const struct rg_case *what;
     size_t bytes;
     struct plan plan;
-    struct track tracks[SUBJECTS_MAX];
+    struct track tracks[RG_SUBJECTS_MAX];
     int ntracks;
     int block; /* rounds so far */
 };
@@ -58,6 +57,11 @@ struct run {
 static int clamp(size_t value, int low, int high)
 {
     return value < (size_t)low ? low : value > (size_t)high ? high : (int)value;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
 }
 
 /* ---- plan --------------------------------------------------------------- */
@@ -110,23 +114,25 @@ static struct plan plan_of(const struct rg_measure_config *config, size_t bytes,
     return plan;
 }
 
-/* Slots that a sweep's largest layout needs, as bytes of one slab. */
+/*
+ * What the largest layout of any size needs, as bytes of one slab. Slots beyond
+ * one sample's are only added while they rotate over less than asked for, so
+ * they are one pair more at most; and all of it grows with the size.
+ */
 static size_t slab_bytes(const struct rg_measure_config *config)
 {
-    size_t most = 0;
+    const size_t bytes = config->largest_bytes;
+    const size_t pair = rg_buffers_footprint(bytes, 1);
+    const size_t hot_bytes =
+        config->device == RG_DEVICE_CUDA ? HOT_BYTES_CUDA : HOT_BYTES_EMU;
+    const size_t rotate =
+        is_cold(config, bytes) ? config->cold_bytes : hot_bytes;
+    const size_t sample = config->graph ? pair * (size_t)config->graph
+                                        : larger(pair, INVOCATIONS_BYTES);
+    const size_t used = larger(rotate + pair, sample);
+    const size_t most = larger(config->memory_bytes, pair);
 
-    for (size_t bytes = 1;; bytes = bytes * 2 < config->largest_bytes
-                                        ? bytes * 2
-                                        : config->largest_bytes) {
-        const int invocations =
-            config->graph ? config->graph : most_invocations(bytes);
-        const struct plan plan = plan_of(config, bytes, 0, invocations);
-        const size_t used = rg_buffers_footprint(bytes, plan.slots) / 2;
-
-        most = used > most ? used : most;
-        if (bytes >= config->largest_bytes)
-            return most;
-    }
+    return (used < most ? used : most) / 2;
 }
 
 /* ---- creation ----------------------------------------------------------- */
@@ -191,7 +197,19 @@ void rg_measure_destroy(struct rg_measure *m)
     free(m);
 }
 
+void rg_measure_limit(struct rg_measure *m, double max_us)
+{
+    m->config.stop.max_us = max_us;
+}
+
 /* ---- invocations -------------------------------------------------------- */
+
+static int enter(const struct track *track)
+{
+    const struct rg_subject *subject = track->subject;
+
+    return subject->enter ? subject->enter(subject->arg) : RG_OK;
+}
 
 static void *input_of(const struct run *run, int slot)
 {
@@ -401,9 +419,9 @@ static int run_block(struct run *run, struct track *track)
     struct rg_stream *const stream =
         track->subject->stream ? track->subject->stream : own;
     const int checked = checks_now(run);
-    int status = RG_OK;
+    int status = enter(track);
 
-    if (checked || run->block == 0) {
+    if (status == RG_OK && (checked || run->block == 0)) {
         status = fill_slots(run, stream);
         if (status == RG_OK && stream != track->subject->stream)
             status = rg_stream_synchronize(stream);
@@ -534,6 +552,7 @@ static int calibrate(const struct run *run, int *invocations_out)
     for (int i = 0; status == RG_OK && i < run->ntracks; i++) {
         double us = 0;
 
+        status = enter(&run->tracks[i]);
         while (status == RG_OK && n < most && us < SAMPLE_US) {
             status = time_some(run, &run->tracks[i], n, &us);
             if (us < SAMPLE_US)
@@ -549,7 +568,10 @@ static int warm_up(const struct run *run)
     int status = RG_OK;
 
     for (int i = 0; status == RG_OK && i < run->ntracks; i++) {
-        status = invoke_many(run, &run->tracks[i], 0, run->m->config.warmup);
+        status = enter(&run->tracks[i]);
+        if (status == RG_OK)
+            status =
+                invoke_many(run, &run->tracks[i], 0, run->m->config.warmup);
         if (status == RG_OK)
             status = finish(&run->tracks[i]);
     }
@@ -593,7 +615,7 @@ static int prepare(struct run *run)
 static void choose_tracks(struct run *run, const struct rg_subject *subjects,
                           int n)
 {
-    for (int i = 0; i < n && i < SUBJECTS_MAX; i++) {
+    for (int i = 0; i < n && i < RG_SUBJECTS_MAX; i++) {
         const struct rg_subject *subject = &subjects[i];
 
         if (!subject->supports ||

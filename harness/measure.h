@@ -27,8 +27,12 @@ struct rg_subject {
     int (*supports)(void *arg, enum rg_dtype dtype, enum rg_op op);
     int (*all_reduce)(void *arg, const void *send, void *recv, size_t count,
                       enum rg_dtype dtype, enum rg_op op);
+    /* Called before this subject runs after another has: to put its selection
+     * in force, say. Collective if it wants to be; null: nothing to do. */
+    int (*enter)(void *arg);
     void *arg;
 };
+enum { RG_SUBJECTS_MAX = 64 }; /* of one case */
 
 struct rg_case {
     size_t count;
@@ -80,10 +84,13 @@ struct rg_measure;
 int rg_measure_create(const struct rg_measure_config *config,
                       struct rg_measure **measure_out);
 void rg_measure_destroy(struct rg_measure *measure); /* accepts null */
+/* The cases to come stop at another wall time; 0: after one round. */
+void rg_measure_limit(struct rg_measure *measure, double max_us);
 
 /*
  * Collective. subjects[0] is this project: it is checked, and its run is
- * reported. results has an entry per subject.
+ * reported. results has an entry per subject, of which there are at most
+ * RG_SUBJECTS_MAX.
  */
 int rg_measure_case(struct rg_measure *measure, const struct rg_case *what,
                     const struct rg_subject *subjects, int nsubjects,

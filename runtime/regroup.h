@@ -265,6 +265,18 @@ int rg_comm_members(struct rg_comm *comm, int *world_rank_out);
  */
 int rg_comm_set_policy(struct rg_comm *comm, const char *text);
 
+/*
+ * As far as an algorithm of the context's table can go in this communicator,
+ * by its workspace; the same at every rank. RG_EINVAL: not in the table.
+ */
+struct rg_comm_limits {
+    uint64_t max_bytes; /* largest buffer; UINT64_MAX: any; 0: cannot run */
+    uint64_t max_chunk; /* bytes of a pipeline step; 0: it has none */
+    int max_channels;
+};
+int rg_comm_limits(struct rg_comm *comm, const struct rg_algo *algo,
+                   struct rg_comm_limits *limits_out);
+
 /* What the last finished invocation was, read back from the device. */
 struct rg_run_info {
     uint64_t seq;   /* 0: none has finished */

@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	scripts/layers.txt \
 	scripts/plot-perf \
 	scripts/plot-recovery \
+	scripts/plot-tune \
 	scripts/plant-check \
 	scripts/quickstart \
 	scripts/run \
@@ -20,6 +21,7 @@ EXTRA_DIST += \
 	scripts/test/no-cmocka.t \
 	scripts/test/plot.t \
 	scripts/test/plot-recovery.t \
+	scripts/test/plot-tune.t \
 	scripts/test/run.t \
 	scripts/test/tap.sh
 
@@ -29,4 +31,5 @@ TESTS += \
 	scripts/test/lists.t \
 	scripts/test/plot.t \
 	scripts/test/plot-recovery.t \
+	scripts/test/plot-tune.t \
 	scripts/test/run.t

@@ -26,6 +26,7 @@ refuses 2 --algo nonsense
 refuses 2 --backend legacy -G 2
 refuses 2 --backend legacy --algo ring
 refuses 2 --policy "$tap_work/missing"
+refuses 2 --max-violations 3
 refuses 2 --fault "at seq 1 rank 0 kill"
 refuses 2 -J "$tap_work/missing/rows"
 refuses 3 --compare mpi
@@ -115,4 +116,12 @@ tap_note "$output"
 
 "$perf" --launch local --ranks 2 -b 8 -e 8 -n 30 -G 3 --max-time 0.2 >/dev/null
 tap_result $? "graphs of an odd number of invocations are replayed"
+
+output=$("$perf" --launch local --ranks 2 -b 8 -e 64 --algo all --max-time 0.01 \
+    --guidelines --max-violations 1000 -J "$json" 2>&1)
+[ $? -eq 0 ] && echo "$output" | grep -q '^# guideline split: not measured$' &&
+    echo "$output" | grep -q '^# guideline next-larger: [0-9]* of [0-9]* rows' &&
+    grep -q '^{"kind":"guideline","rule":"split","measured":false}$' "$json"
+tap_result $? "--guidelines judges the rows, and says what it cannot"
+tap_note "$(echo "$output" | grep guideline)"
 tap_end

@@ -20,6 +20,8 @@ struct trial {
     long spoiled_index;
     struct rg_result results[4];
     struct rg_case_report reports[4];
+    int fouls[4]; /* calls of a subject that was not entered last; those that
+                   * are captured count too, though they need no entering */
     int status[4];
 };
 
@@ -27,15 +29,32 @@ struct rank {
     struct rg_context *context;
     struct rg_comm *comm;
     struct rg_stream *stream;
+    const struct turn *entered;
+    int fouls;
+};
+
+/* A subject of a rank. */
+struct turn {
+    struct rank *rank;
 };
 
 static int all_reduce(void *arg, const void *send, void *recv, size_t count,
                       enum rg_dtype dtype, enum rg_op op)
 {
-    struct rank *rank = arg;
+    const struct turn *turn = arg;
+    struct rank *rank = turn->rank;
 
+    rank->fouls += rank->entered != turn;
     return rg_all_reduce(send, recv, count, dtype, op, rank->comm,
                          rank->stream);
+}
+
+static int enter(void *arg)
+{
+    const struct turn *turn = arg;
+
+    turn->rank->entered = turn;
+    return RG_OK;
 }
 
 static int no_i8(void *arg, enum rg_dtype dtype, enum rg_op op)
@@ -72,9 +91,10 @@ static int run_case(struct trial *trial, const struct rg_job *job,
                     struct rank *rank)
 {
     const struct rg_measure_config config = config_of(trial, job, rank);
+    struct turn turns[2] = {{rank}, {rank}};
     const struct rg_subject subjects[2] = {
-        {"own", rank->stream, NULL, all_reduce, rank},
-        {"peer", rank->stream, no_i8, all_reduce, rank}};
+        {"own", rank->stream, NULL, all_reduce, enter, &turns[0]},
+        {"peer", rank->stream, no_i8, all_reduce, enter, &turns[1]}};
     struct rg_result results[2];
     struct rg_measure *measure;
     int status = rg_measure_create(&config, &measure);
@@ -86,6 +106,7 @@ static int run_case(struct trial *trial, const struct rg_job *job,
     status = rg_measure_case(measure, &trial->what, subjects, 2, results,
                              &trial->reports[job->rank]);
     trial->results[job->rank] = results[1];
+    trial->fouls[job->rank] = rank->fouls;
     rg_measure_destroy(measure);
     return status;
 }
@@ -94,7 +115,7 @@ static int rank_main(const struct rg_job *job, void *arg)
 {
     struct trial *trial = arg;
     struct rg_context_config config;
-    struct rank rank;
+    struct rank rank = {.fouls = 0};
 
     if (rg_job_context_config(job, RG_DEVICE_EMU, &config) != RG_OK ||
         rg_context_create(&config, &rank.context) != RG_OK)
@@ -112,8 +133,10 @@ static void run_trial(struct trial *trial)
     const struct rg_launch_options launch = {RG_LAUNCH_LOCAL, 3};
 
     assert_int_equal(rg_job_run(&launch, rank_main, trial), 0);
-    for (int r = 0; r < 3; r++)
+    for (int r = 0; r < 3; r++) {
         assert_int_equal(trial->status[r], RG_OK);
+        assert_true(trial->graph || trial->fouls[r] == 0);
+    }
 }
 
 static void right_results_pass(void **state)
@@ -153,6 +176,22 @@ static void memory_is_bounded(void **state)
     assert_int_equal(trial.reports[0].wrong, 0);
 }
 
+/* Sizes between powers of two, below the largest. */
+static void memory_is_enough_for_any_size(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 1 << 14; count += 1 + count / 7)
+        for (int graph = 0; graph <= 3; graph += 3) {
+            struct trial trial = {.what = {count, RG_f32, RG_sum, 0},
+                                  .graph = graph,
+                                  .check_every = count % 2,
+                                  .cache = RG_CACHE_COLD,
+                                  .spoiled_rank = -1};
+
+            run_trial(&trial);
+        }
+}
+
 static void wrong_results_are_seen_by_all(void **state)
 {
     struct trial trial = {.what = {77, RG_i32, RG_max, 0},
@@ -189,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_results_pass),
         cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(memory_is_enough_for_any_size),
         cmocka_unit_test(wrong_results_are_seen_by_all),
         cmocka_unit_test(what_a_peer_lacks_is_left_out)};
 

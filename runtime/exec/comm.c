@@ -323,6 +323,22 @@ static int last_legacy_run(struct rg_comm *comm, uint64_t completed,
     return RG_OK;
 }
 
+int rg_comm_limits(struct rg_comm *comm, const struct rg_algo *algo,
+                   struct rg_comm_limits *limits_out)
+{
+    const struct rg_layout *layout = &comm->layout;
+    const int coll = (int)algo->collective;
+
+    for (int i = 0; i < layout->count[coll]; i++)
+        if (layout->algo[coll][i] == algo) {
+            limits_out->max_bytes = layout->limits[coll][i].max_bytes;
+            limits_out->max_chunk = layout->limits[coll][i].max_chunk;
+            limits_out->max_channels = layout->shape.max_channels;
+            return RG_OK;
+        }
+    return RG_EINVAL;
+}
+
 int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
 {
     const struct rg_context *context = comm->context;

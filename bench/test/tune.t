@@ -1,0 +1,166 @@
+#!/bin/sh
+# rg_tune: what it refuses; a short tuning whose table all_reduce_perf follows
+# from bound to bound; one that is interrupted and gone on with.
+. "$(dirname "$0")/../../scripts/test/tap.sh"
+tune=$RG_BUILD_DIR/bench/rg_tune
+perf=$RG_BUILD_DIR/bench/all_reduce_perf
+run=$RG_SOURCE_DIR/scripts/run
+table=$tap_work/t.rgp
+raw=$table.jsonl
+
+# refuses CODE ARGUMENT...: the exit code and one line.
+refuses()
+{
+    wanted=$1
+    shift
+    output=$("$tune" "$@" 2>&1)
+    status=$?
+    [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ]
+    tap_result $? "exit $wanted for $*"
+    [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
+}
+
+printf 'regroup-policy 1\nunit bytes-per-rank-buffer\ntopology any\n' \
+    >"$tap_work/head"
+{ cat "$tap_work/head"; echo 'all_reduce any 2 0 9 ring - - - - - -'; } \
+    >"$tap_work/bad.rgp"
+refuses 2
+refuses 2 --nonsense
+refuses 2 word
+refuses 2 -o "$tap_work/missing/t.rgp"
+refuses 2 -o t --budget soon
+refuses 2 -o t --budget -5s
+refuses 2 -o t -b 1M -e 8
+refuses 2 -o t -b 2 -d f32
+refuses 2 -o t --collectives all_shout
+refuses 2 -o t --launches 0
+refuses 2 -o t --topology 'a b'
+refuses 2 -o t -J a --resume b
+refuses 2 -o t --launch mpi --ranks 2
+refuses 2 --launch local -o "$table" --resume "$tap_work/missing"
+refuses 2 lint
+refuses 2 lint "$tap_work/missing"
+refuses 2 lint "$tap_work/bad.rgp"
+refuses 2 explain "$tap_work/bad.rgp" --bytes 8
+refuses 2 explain "$tap_work/bad.rgp" --bytes 8 --ranks 2
+refuses 2 diff "$tap_work/bad.rgp"
+refuses 2 diff "$tap_work/bad.rgp" "$tap_work/bad.rgp"
+refuses 2 export "$tap_work/bad.rgp"
+refuses 2 export "$tap_work/bad.rgp" --format tea
+refuses 2 plot "$tap_work/missing"
+for tool in '' lint explain diff export plot; do
+    # shellcheck disable=SC2086
+    "$tune" $tool --help | grep -q '^Usage: rg_tune'
+    tap_result $? "rg_tune $tool --help"
+done
+
+output=$("$tune" --launch local --ranks 2 -o "$table" --budget 0.001s 2>&1)
+[ $? -eq 2 ] && [ ! -f "$table" ] &&
+    [ "$(echo "$output" | grep -c 'budget is too short')" -eq 1 ]
+tap_result $? "a budget for nothing is refused"
+
+# ---- a table, from measuring to use --------------------------------------
+
+output=$("$run" -n 2 "$tune" -o "$table" -e 256K --budget 10s 2>&1)
+tap_result $? "two ranks are tuned for"
+[ -f "$table" ] || tap_note "$output"
+"$tune" lint "$table" >/dev/null
+tap_result $? "the table is sound"
+grep -q '^# provenance: noise of launch medians 8:' "$table" &&
+    grep -q '^# provenance: regret at [0-9]* sizes held out' "$table"
+tap_result $? "it says how noisy its samples are, and its regret"
+head -n 1 "$raw" | grep -q '^{"kind":"tune",' &&
+    tail -n 1 "$raw" | grep -q '^{"kind":"tuned",'
+tap_result $? "the raw measurements are whole"
+
+# named SIZE: what explain says, as "algorithm".
+named()
+{
+    "$tune" explain "$table" --ranks 2 --bytes "$1" --dtype u8 |
+        sed -n 's/^algorithm: //p'
+}
+
+# follows BOUND: at, just below and just above it, the rows name the same.
+follows()
+{
+    "$perf" --launch local --ranks 2 -d u8 -b $(($1 - 1)) -e $(($1 + 1)) -i 1 \
+        -n 20 --policy "$table" -J "$tap_work/rows.jsonl" >/dev/null 2>&1 ||
+        return 1
+    for size in $(($1 - 1)) "$1" $(($1 + 1)); do
+        grep "^{\"kind\":\"row\",.*\"bytes\":$size,\"" "$tap_work/rows.jsonl" |
+            sed 's/.*"algorithm":"\([a-z_]*\)".*/\1/' | sort -u \
+            >"$tap_work/ran"
+        named "$size" | cmp -s - "$tap_work/ran" || return 1
+    done
+}
+
+bounds=$(sed -n 's/^all_reduce  *[a-z0-9]*  *2  *\([1-9][0-9]*\) .*/\1/p' "$table")
+for bound in 9 $bounds 300000; do
+    follows "$bound"
+    tap_result $? "all_reduce_perf runs what the table says around $bound bytes"
+done
+
+"$tune" diff "$table" "$table"
+tap_result $? "a table does not differ from itself"
+{ cat "$tap_work/head"; echo 'all_reduce any 2 0 inf ring - - - - - -'; } \
+    >"$tap_work/a.rgp"
+{
+    cat "$tap_work/head"
+    echo 'all_reduce any 2 0 100 ring - - - 5.1 oneshot 1.2'
+    echo 'all_reduce any 2 100 inf ring 2 - 65536 - - -'
+} >"$tap_work/b.rgp"
+output=$("$tune" diff "$tap_work/a.rgp" "$tap_work/b.rgp")
+[ $? -eq 1 ] && [ "$output" = \
+    "all_reduce any, 2 ranks, [100, inf): ring | ring+2ch+65536" ]
+tap_result $? "diff says where two choose differently, and exits 1"
+"$tune" explain "$tap_work/b.rgp" --ranks 5 --bytes 99 >"$tap_work/why"
+grep -q '^algorithm: ring$' "$tap_work/why" &&
+    grep -q 'line 4 serves \[0, 100)' "$tap_work/why" &&
+    grep -q '5 ranks have no rows, so those of 2 serve them' "$tap_work/why"
+tap_result $? "explain names the row and why"
+[ "$("$tune" export "$tap_work/b.rgp" --format ompi 2>"$tap_work/lost" |
+    sed 's/ *#.*//' | tr '\n' ';')" = \
+    "1;2;1;2;2;0 4 0 0;100 5 0 65536;" ] &&
+    [ "$(grep -c dropped "$tap_work/lost")" -eq 1 ]
+tap_result $? "export for Open MPI, and what it drops"
+[ "$("$tune" export "$tap_work/b.rgp" --format nccl-csv 2>"$tap_work/lost" |
+    tail -n +2 | head -n 1)" = "allreduce,0,99,ring,simple,-1,-1,2,-1,-1" ] &&
+    [ "$(grep -c dropped "$tap_work/lost")" -eq 1 ]
+tap_result $? "export for NCCL, and what it drops"
+if command -v gnuplot >/dev/null 2>&1; then
+    "$tune" plot "$raw" -o "$tap_work/plot" >/dev/null &&
+        [ -s "$tap_work/plot.png" ] && [ -s "$tap_work/plot.svg" ]
+    tap_result $? "the tuning is drawn"
+fi
+
+# ---- interrupted ----------------------------------------------------------
+
+# A shell leaves SIGINT ignored in what it starts behind it.
+env --default-signal=INT "$tune" --launch local --ranks 2 -o "$table" -e 64K \
+    --seed 5 --budget 300s >/dev/null 2>&1 &
+pid=$!
+while kill -0 $pid 2>/dev/null && ! { [ -f "$raw" ] &&
+    grep -q '"seed":5' "$raw" && [ "$(wc -l <"$raw")" -gt 60 ]; }; do
+    sleep 0.1
+done
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] && ! grep -q '"tuned"' "$raw"
+tap_result $? "SIGINT ends a tuning"
+cp "$raw" "$tap_work/cut"
+printf '{"kind":"sample","phase":"swe' >>"$raw"
+refuses 2 --launch local --ranks 2 -o "$table" -e 64K --seed 6 --resume "$raw"
+output=$("$tune" --launch local --ranks 2 -o "$table" -e 64K --seed 5 \
+    --budget 10s 2>&1)
+[ $? -eq 0 ] && echo "$output" | grep -q '^# goes on from [0-9]* samples' &&
+    head -n "$(wc -l <"$tap_work/cut")" "$raw" | cmp -s - "$tap_work/cut" &&
+    tail -n 1 "$raw" | grep -q '"tuned"'
+tap_result $? "the same command goes on from its raw measurements"
+tap_note "$(echo "$output" | tail -n 4)"
+"$tune" lint "$table" >/dev/null
+tap_result $? "its table is sound"
+output=$("$tune" --launch local --ranks 2 -o "$tap_work/again.rgp" -e 64K \
+    --seed 5 --budget 10s --resume "$raw" 2>&1)
+[ $? -eq 0 ] && "$tune" diff "$table" "$tap_work/again.rgp"
+tap_result $? "whole measurements give the same table again"
+tap_end
