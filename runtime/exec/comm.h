@@ -115,7 +115,11 @@ struct rg_plan_input rg_comm_plan_input(const struct rg_comm *comm,
                                         const struct rg_view *view);
 /* Offset of the view's, or any, workspace generation in the region. */
 uint64_t rg_comm_workspace(const struct rg_comm *comm, uint32_t generation);
-/* The device's completed seq; not while a team is parked on CUDA. */
+/*
+ * The device's completed seq. On CUDA a device call that runs beside all
+ * streams, so also while a team is parked; not for the control thread and the
+ * recovery worker, which make none then.
+ */
 int rg_comm_completed(struct rg_comm *comm, uint64_t *seq_out);
 
 #endif
