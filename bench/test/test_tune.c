@@ -310,6 +310,16 @@ static void add_raw(struct tune_raw *raw, int launch, double us)
     assert_int_equal(tune_raw_add(raw, &sample), RG_OK);
 }
 
+static void end_raw(struct tune_raw *raw, double budget_s)
+{
+    assert_int_equal(tune_raw_result(raw, json_pack("{s:s}", "kind", "choice")),
+                     RG_OK);
+    assert_int_equal(
+        tune_raw_result(
+            raw, json_pack("{s:s,s:f}", "kind", "tuned", "budget_s", budget_s)),
+        RG_OK);
+}
+
 /* A file of three launches, the last one cut off in its line. */
 static void write_interrupted(const char *path)
 {
@@ -345,8 +355,7 @@ static void goes_on_where_it_was_cut(void **state)
     assert_null(tune_raw_find(raw, TUNE_BISECT, 2, 64, "ring"));
     add_raw(raw, 3, 3.1);
     hash = tune_raw_hash(raw);
-    assert_int_equal(tune_raw_result(raw, json_pack("{s:s}", "kind", "end")),
-                     RG_OK);
+    end_raw(raw, 2.5);
     tune_raw_close(raw);
 
     /* A whole one is only gone on from when that is asked for. */
@@ -354,10 +363,54 @@ static void goes_on_where_it_was_cut(void **state)
     assert_int_equal(tune_raw_medians(raw, TUNE_SWEEP, 64, "ring", us, 8), 3);
     assert_true(us[0] == 1.1 && us[2] == 3.1);
     assert_true(tune_raw_hash(raw) == hash);
-    tune_raw_result(raw, json_pack("{s:s}", "kind", "end"));
+    assert_near(tune_raw_budget_s(raw), 2.5);
+    end_raw(raw, 3);
     tune_raw_close(raw);
     assert_int_equal(open_raw(path, "one", TUNE_RAW_GO_ON, &raw), RG_OK);
     assert_int_equal(tune_raw_count(raw), 0);
+    assert_near(tune_raw_budget_s(raw), 0);
+    tune_raw_close(raw);
+    unlink(path);
+}
+
+/* Cut off among its results, it is not whole, and they are made again. */
+static void goes_on_among_its_results(void **state)
+{
+    char path[] = "/tmp/rg-tune-XXXXXX";
+    struct tune_raw *raw;
+
+    (void)state;
+    close(mkstemp(path));
+    assert_int_equal(open_raw(path, "one", TUNE_RAW_NEW, &raw), RG_OK);
+    add_raw(raw, 1, 1.1);
+    tune_raw_result(raw, json_pack("{s:s}", "kind", "choice"));
+    tune_raw_close(raw);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_raw(path, "one", TUNE_RAW_GO_ON, &raw), RG_OK);
+        assert_int_equal(tune_raw_resumed(raw), 1 + i);
+        assert_near(tune_raw_budget_s(raw), 0);
+        add_raw(raw, 2 + i, 2.1);
+        tune_raw_close(raw);
+    }
+    unlink(path);
+}
+
+static void remembers_what_it_writes(void **state)
+{
+    char path[] = "/tmp/rg-tune-XXXXXX";
+    struct tune_raw *raw;
+    double kept, read;
+
+    (void)state;
+    close(mkstemp(path));
+    assert_int_equal(open_raw(path, "one", TUNE_RAW_NEW, &raw), RG_OK);
+    add_raw(raw, 1, 1000.0 / 3);
+    kept = tune_raw_find(raw, TUNE_SWEEP, 1, 64, "ring")->p50_us;
+    assert_near(kept / (1000.0 / 3), 1);
+    tune_raw_close(raw);
+    assert_int_equal(open_raw(path, "one", TUNE_RAW_GO_ON, &raw), RG_OK);
+    read = tune_raw_find(raw, TUNE_SWEEP, 1, 64, "ring")->p50_us;
+    assert_true(read == kept);
     tune_raw_close(raw);
     unlink(path);
 }
@@ -706,6 +759,8 @@ int main(void)
         cmocka_unit_test(sizes_cover_the_range),
         cmocka_unit_test(order_follows_the_seed),
         cmocka_unit_test(goes_on_where_it_was_cut),
+        cmocka_unit_test(goes_on_among_its_results),
+        cmocka_unit_test(remembers_what_it_writes),
         cmocka_unit_test(keeps_configurations_apart),
         cmocka_unit_test(finds_what_is_best),
         cmocka_unit_test(variants_crowd_nobody_out),
