@@ -384,7 +384,11 @@ static void print_header(struct tuning *tuning)
     rg_report_env(tuning->report, &env);
     rg_report_note(tuning->report, "commit " TUNE_COMMIT "; %d candidates",
                    tune_ranks_space(tuning->ranks)->n);
-    if (tune_raw_resumed(tuning->raw))
+    if (tune_raw_budget_s(tuning->raw) >= tuning->config.budget_s)
+        rg_report_note(
+            tuning->report, "decides by %d samples of a whole tuning of %.4g s",
+            tune_raw_resumed(tuning->raw), tune_raw_budget_s(tuning->raw));
+    else if (tune_raw_resumed(tuning->raw))
         rg_report_note(tuning->report,
                        "goes on from %d samples measured before",
                        tune_raw_resumed(tuning->raw));
@@ -405,9 +409,9 @@ static int search(struct tuning *tuning)
         status = write_table(tuning);
     }
     if (status == RG_OK)
-        status =
-            tune_report_raw(tuning->raw, tune_ranks_space(tuning->ranks),
-                            &tuning->result, rg_policy_hash(tuning->table));
+        status = tune_report_raw(
+            tuning->raw, &tuning->config, tune_ranks_space(tuning->ranks),
+            &tuning->result, rg_policy_hash(tuning->table));
     if (status == RG_OK)
         rg_report_note(tuning->report, "'%s': %d rows, hash %016" PRIx64,
                        tuning->options->output, tuning->table->row_count,

@@ -161,6 +161,12 @@ tap_note "$(echo "$output" | tail -n 4)"
 tap_result $? "its table is sound"
 output=$("$tune" --launch local --ranks 2 -o "$tap_work/again.rgp" -e 64K \
     --seed 5 --budget 10s --resume "$raw" 2>&1)
-[ $? -eq 0 ] && "$tune" diff "$table" "$tap_work/again.rgp"
-tap_result $? "whole measurements give the same table again"
+status=$?
+differ=$("$tune" diff "$table" "$tap_work/again.rgp" 2>&1) &&
+    [ $status -eq 0 ] && tap_holds "# decides by"
+result=$?
+tap_result $result "whole measurements give the same table again"
+[ $result -eq 0 ] || tap_note "exit $status
+$output
+$differ"
 tap_end
