@@ -45,10 +45,13 @@ refuses 2 explain "$tap_work/bad.rgp" --bytes 8
 refuses 2 explain "$tap_work/bad.rgp" --bytes 8 --ranks 2
 refuses 2 diff "$tap_work/bad.rgp"
 refuses 2 diff "$tap_work/bad.rgp" "$tap_work/bad.rgp"
+refuses 2 merge "$tap_work/bad.rgp" -o "$tap_work/none.rgp"
+refuses 2 merge "$tap_work/bad.rgp" "$tap_work/bad.rgp"
+refuses 2 merge "$tap_work/bad.rgp" "$tap_work/bad.rgp" -o "$tap_work/none.rgp"
 refuses 2 export "$tap_work/bad.rgp"
 refuses 2 export "$tap_work/bad.rgp" --format tea
 refuses 2 plot "$tap_work/missing"
-for tool in '' lint explain diff export plot; do
+for tool in '' lint explain diff merge export plot; do
     # shellcheck disable=SC2086
     "$tune" $tool --help | grep -q '^Usage: rg_tune'
     tap_result $? "rg_tune $tool --help"
@@ -113,6 +116,69 @@ output=$("$tune" diff "$tap_work/a.rgp" "$tap_work/b.rgp")
 [ $? -eq 1 ] && [ "$output" = \
     "all_reduce any, 2 ranks, [100, inf): ring | ring+2ch+65536" ]
 tap_result $? "diff says where two choose differently, and exits 1"
+
+# ---- one table of several --------------------------------------------------
+
+# table_of TOPOLOGY RANKS DTYPE: of one row.
+table_of()
+{
+    printf 'regroup-policy 1\n# provenance: of %s\n' "$2"
+    printf 'unit bytes-per-rank-buffer\ntopology %s\n' "$1"
+    echo "all_reduce $3 $2 0 inf ring - - - - - -"
+}
+table_of emu:3 3 any >"$tap_work/3.rgp"
+table_of emu:8 4-8 any >"$tap_work/8.rgp"
+table_of emu:8 8 any >"$tap_work/8-again.rgp"
+table_of emu:8 8 f32 >"$tap_work/8-f32.rgp"
+{
+    table_of emu:8 8 f32 | sed '$d'
+    for min in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do
+        echo "all_reduce f32 8 $min $((min + 1)) ring - - - - - -"
+    done
+    echo "all_reduce f32 8 15 inf ring - - - - - -"
+} >"$tap_work/16.rgp"
+table_of emu:8x2nodes 16 any >"$tap_work/nodes.rgp"
+tap_run "$tune" merge "$tap_work/8.rgp" "$table" "$tap_work/3.rgp" \
+    "$tap_work/8-f32.rgp" -o "$tap_work/all.rgp"
+tap_ended 0 "merge makes one table of several rank counts" \
+    tap_is_line_with "all.rgp: $(($(grep -c '^all_reduce' "$table") + 3)) rows"
+tap_run "$tune" lint "$tap_work/all.rgp"
+tap_ended 0 "it is sound, and its topology the class" \
+    tap_holds "topology emu, "
+for file in 8 t 3 8-f32; do
+    grep '^# provenance' "$([ $file = t ] && echo "$table" ||
+        echo "$tap_work/$file.rgp")"
+done >"$tap_work/notes"
+grep '^# provenance' "$tap_work/all.rgp" | cmp -s - "$tap_work/notes"
+tap_result $? "it keeps all provenance, in order"
+tap_run "$tune" diff "$table" "$tap_work/all.rgp"
+tap_ended 1 "it chooses for each rank count what its table does"
+! tap_holds ' 2 ranks'
+tap_result $? "and for 2 ranks just what was measured"
+[ "$(grep -c '^all_reduce  *any  *4-8 ' "$tap_work/all.rgp")" -eq 1 ] &&
+    "$tune" explain "$tap_work/all.rgp" --ranks 3 --bytes 9 |
+    grep -q 'rows are for 3 to 3 ranks'
+tap_result $? "explain finds the other tables' rows in it"
+
+# contradicts LINE FILE...: merging them is refused with that line.
+contradicts()
+{
+    line=$1
+    shift
+    tap_run "$tune" merge "$@" -o "$tap_work/none.rgp"
+    tap_ended 2 "no merge: $line" tap_is_line_with "$line"
+    [ ! -e "$tap_work/none.rgp" ]
+    tap_result $? "and nothing is written"
+}
+contradicts "8.rgp:5 and $tap_work/8-again.rgp:5 both serve all_reduce any of 8" \
+    "$tap_work/3.rgp" "$tap_work/8.rgp" "$tap_work/8-again.rgp"
+contradicts "of topology emu:3, '$tap_work/nodes.rgp' of emu:8x2nodes" \
+    "$tap_work/3.rgp" "$tap_work/nodes.rgp"
+contradicts "17 rows of all_reduce for 8 ranks" "$tap_work/8.rgp" "$tap_work/16.rgp"
+tap_run "$tune" merge "$tap_work/3.rgp" "$tap_work/8.rgp" \
+    -o "$tap_work/missing/t.rgp"
+tap_ended 3 "a merge that cannot be written" tap_is_line_with "cannot write"
+
 "$tune" explain "$tap_work/b.rgp" --ranks 5 --bytes 99 >"$tap_work/why"
 grep -q '^algorithm: ring$' "$tap_work/why" &&
     grep -q 'line 4 serves \[0, 100)' "$tap_work/why" &&
