@@ -57,18 +57,18 @@ for tool in '' lint explain diff merge export plot; do
     tap_result $? "rg_tune $tool --help"
 done
 
-output=$("$tune" --launch local --ranks 2 -o "$table" --budget 0.001s 2>&1)
-[ $? -eq 2 ] && [ ! -f "$table" ] &&
-    [ "$(echo "$output" | grep -c 'budget is too short')" -eq 1 ]
-tap_result $? "a budget for nothing is refused"
+tap_run "$tune" --launch local --ranks 2 -o "$table" --budget 0.001s
+tap_ended 2 "a budget for nothing is refused" \
+    tap_holds_once 'budget is too short'
+[ ! -f "$table" ]
+tap_result $? "and no table written"
 
 # ---- a table, from measuring to use --------------------------------------
 
-output=$("$run" -n 2 "$tune" -o "$table" -e 256K --budget 10s 2>&1)
-tap_result $? "two ranks are tuned for"
-[ -f "$table" ] || tap_note "$output"
-"$tune" lint "$table" >/dev/null
-tap_result $? "the table is sound"
+tap_run "$run" -n 2 "$tune" -o "$table" -e 256K --budget 10s
+tap_ended 0 "two ranks are tuned for" [ -f "$table" ]
+tap_run "$tune" lint "$table"
+tap_ended 0 "the table is sound"
 grep -q '^# provenance: noise of launch medians 8:' "$table" &&
     grep -q '^# provenance: regret at [0-9]* sizes held out' "$table"
 tap_result $? "it says how noisy its samples are, and its regret"
@@ -103,8 +103,8 @@ for bound in 9 $bounds 300000; do
     tap_result $? "all_reduce_perf runs what the table says around $bound bytes"
 done
 
-"$tune" diff "$table" "$table"
-tap_result $? "a table does not differ from itself"
+tap_run "$tune" diff "$table" "$table"
+tap_ended 0 "a table does not differ from itself"
 { cat "$tap_work/head"; echo 'all_reduce any 2 0 inf ring - - - - - -'; } \
     >"$tap_work/a.rgp"
 {
@@ -112,10 +112,9 @@ tap_result $? "a table does not differ from itself"
     echo 'all_reduce any 2 0 100 ring - - - 5.1 oneshot 1.2'
     echo 'all_reduce any 2 100 inf ring 2 - 65536 - - -'
 } >"$tap_work/b.rgp"
-output=$("$tune" diff "$tap_work/a.rgp" "$tap_work/b.rgp")
-[ $? -eq 1 ] && [ "$output" = \
-    "all_reduce any, 2 ranks, [100, inf): ring | ring+2ch+65536" ]
-tap_result $? "diff says where two choose differently, and exits 1"
+tap_run "$tune" diff "$tap_work/a.rgp" "$tap_work/b.rgp"
+tap_ended 1 "diff says where two choose differently, and exits 1" \
+    tap_is_line_with "all_reduce any, 2 ranks, [100, inf): ring | ring+2ch+65536"
 
 # ---- one table of several --------------------------------------------------
 
@@ -216,23 +215,17 @@ tap_result $? "SIGINT ends a tuning"
 cp "$raw" "$tap_work/cut"
 printf '{"kind":"sample","phase":"swe' >>"$raw"
 refuses 2 --launch local --ranks 2 -o "$table" -e 64K --seed 6 --resume "$raw"
-output=$("$tune" --launch local --ranks 2 -o "$table" -e 64K --seed 5 \
-    --budget 10s 2>&1)
-[ $? -eq 0 ] && echo "$output" | grep -q '^# goes on from [0-9]* samples' &&
-    head -n "$(wc -l <"$tap_work/cut")" "$raw" | cmp -s - "$tap_work/cut" &&
+tap_run "$tune" --launch local --ranks 2 -o "$table" -e 64K --seed 5 \
+    --budget 10s
+tap_ended 0 "the same command goes on" tap_holds '# goes on from '
+head -n "$(wc -l <"$tap_work/cut")" "$raw" | cmp -s - "$tap_work/cut" &&
     tail -n 1 "$raw" | grep -q '"tuned"'
-tap_result $? "the same command goes on from its raw measurements"
-tap_note "$(echo "$output" | tail -n 4)"
-"$tune" lint "$table" >/dev/null
-tap_result $? "its table is sound"
-output=$("$tune" --launch local --ranks 2 -o "$tap_work/again.rgp" -e 64K \
-    --seed 5 --budget 10s --resume "$raw" 2>&1)
-status=$?
-differ=$("$tune" diff "$table" "$tap_work/again.rgp" 2>&1) &&
-    [ $status -eq 0 ] && tap_holds "# decides by"
-result=$?
-tap_result $result "whole measurements give the same table again"
-[ $result -eq 0 ] || tap_note "exit $status
-$output
-$differ"
+tap_result $? "its raw measurements are what was cut short, and the rest"
+tap_run "$tune" lint "$table"
+tap_ended 0 "its table is sound"
+tap_run "$tune" --launch local --ranks 2 -o "$tap_work/again.rgp" -e 64K \
+    --seed 5 --budget 10s --resume "$raw"
+tap_ended 0 "whole measurements are enough" tap_holds '# decides by '
+tap_run "$tune" diff "$table" "$tap_work/again.rgp"
+tap_ended 0 "they give the same table again"
 tap_end
