@@ -31,6 +31,7 @@ bin_PROGRAMS += bench/rg_tune
 bench_rg_tune_SOURCES = bench/rg_tune.c \
 	bench/tune_export.c bench/tune_export.h \
 	bench/tune_measure.c bench/tune_measure.h \
+	bench/tune_merge.c bench/tune_merge.h \
 	bench/tune_policy.c bench/tune_policy.h \
 	bench/tune_report.c bench/tune_report.h \
 	bench/tune_tools.c bench/tune_tools.h $(RG_TUNE_PURE)

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "algos/algos.h"
 #include "bench/tune_measure.h"
 #include "bench/tune_policy.h"
 #include "bench/tune_report.h"
@@ -95,6 +94,8 @@ static const struct rg_program program = {
         "  rg_tune lint FILE          is it a table that can be used?\n"
         "  rg_tune explain FILE ...   which row serves a size, and why\n"
         "  rg_tune diff A B           exit 1 when they choose differently\n"
+        "  rg_tune merge A B... -o T  one table of those of several rank "
+        "counts\n"
         "  rg_tune export FILE ...    for Open MPI or NCCL\n"
         "  rg_tune plot RAW ...       draws the raw measurements\n"
         "each with --help of its own.\n"
@@ -282,45 +283,6 @@ static int make_table(struct tuning *tuning)
     return status;
 }
 
-/* Whole or not at all: a new file takes the name. */
-static int write_file(const char *path, const char *text)
-{
-    char temporary[4096];
-    FILE *file;
-    int failed;
-
-    snprintf(temporary, sizeof temporary, "%s.new", path);
-    file = fopen(temporary, "w");
-    if (file) {
-        failed = fputs(text, file) == EOF;
-        failed |= fclose(file) != 0;
-        if (!failed && rename(temporary, path) == 0)
-            return RG_OK;
-    }
-    fprintf(stderr, "%s: cannot write '%s': %s\n", program.name, path,
-            strerror(errno));
-    return RG_ESYSTEM;
-}
-
-static int write_table(struct tuning *tuning)
-{
-    struct rg_policy_error error;
-    char *text;
-    int status = rg_policy_lint(tuning->table, rg_algos, &error);
-
-    if (status != RG_OK) {
-        fprintf(stderr, "%s: row %d: %s\n", program.name, error.line,
-                error.text);
-        return status;
-    }
-    status = rg_policy_write(tuning->table, &text);
-    if (status != RG_OK)
-        return status;
-    status = write_file(tuning->options->output, text);
-    free(text);
-    return status;
-}
-
 /* ---- tuning ------------------------------------------------------------- */
 
 static double clock_s(void *arg)
@@ -384,7 +346,11 @@ static void print_header(struct tuning *tuning)
     rg_report_env(tuning->report, &env);
     rg_report_note(tuning->report, "commit " TUNE_COMMIT "; %d candidates",
                    tune_ranks_space(tuning->ranks)->n);
-    if (tune_raw_resumed(tuning->raw))
+    if (tune_raw_budget_s(tuning->raw) >= tuning->config.budget_s)
+        rg_report_note(
+            tuning->report, "decides by %d samples of a whole tuning of %.4g s",
+            tune_raw_resumed(tuning->raw), tune_raw_budget_s(tuning->raw));
+    else if (tune_raw_resumed(tuning->raw))
         rg_report_note(tuning->report,
                        "goes on from %d samples measured before",
                        tune_raw_resumed(tuning->raw));
@@ -402,12 +368,13 @@ static int search(struct tuning *tuning)
     if (status == RG_OK) {
         tune_report_print(tuning->report, &tuning->config,
                           tune_ranks_space(tuning->ranks), &tuning->result);
-        status = write_table(tuning);
+        status = tune_policy_save(tuning->table, program.name,
+                                  tuning->options->output);
     }
     if (status == RG_OK)
-        status =
-            tune_report_raw(tuning->raw, tune_ranks_space(tuning->ranks),
-                            &tuning->result, rg_policy_hash(tuning->table));
+        status = tune_report_raw(
+            tuning->raw, &tuning->config, tune_ranks_space(tuning->ranks),
+            &tuning->result, rg_policy_hash(tuning->table));
     if (status == RG_OK)
         rg_report_note(tuning->report, "'%s': %d rows, hash %016" PRIx64,
                        tuning->options->output, tuning->table->row_count,

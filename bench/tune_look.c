@@ -164,6 +164,41 @@ int tune_look(struct tune_state *s)
     return status == RG_OK ? keep_looks(s) : status;
 }
 
+static int was_swept(const struct tune_state *s, uint64_t bytes)
+{
+    for (int c = 0; c < s->space->n; c++)
+        if (!isnan(tune_state_median(s, TUNE_SWEEP, bytes, c)))
+            return 1;
+    return 0;
+}
+
+int tune_look_swept(struct tune_state *s)
+{
+    const struct tune_config *config = s->config;
+    uint64_t grid[TUNE_SIZES_MAX];
+    double round_s[TUNE_SIZES_MAX];
+    const int n = tune_grid(config->min_bytes, config->max_bytes, grid);
+    int kept = 0, old = 0;
+
+    free(s->looks);
+    s->looks = NULL;
+    for (int i = 0; i < n; i++) {
+        const int known = old < s->nsizes && s->sizes[old] == grid[i];
+
+        round_s[i] = known ? s->round_s[old] : 0;
+        old += known;
+    }
+    for (int i = 0; i < n; i++)
+        if (was_swept(s, grid[i])) {
+            s->sizes[kept] = grid[i];
+            s->round_s[kept] = round_of(s, kept, round_s[i], 1);
+            kept++;
+        }
+    s->nsizes = kept;
+    s->result->left_out = n - kept;
+    return keep_looks(s);
+}
+
 static struct tune_list everybody(const struct tune_state *s, int i)
 {
     struct tune_list list = {0};

@@ -1,10 +1,12 @@
 #include "bench/tune_policy.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "algos/algos.h"
 #include "runtime/regroup.h"
 
 static const char ll[] = "_ll";
@@ -161,5 +163,46 @@ int tune_policy_rows(struct rg_policy_table *table,
         take_figures(space, result, &row);
         status = rg_policy_add_row(table, &row);
     }
+    return status;
+}
+
+/* ---- the file ----------------------------------------------------------- */
+
+/* A new file takes the name. */
+static int write_file(const char *program, const char *path, const char *text)
+{
+    char temporary[4096];
+    FILE *file;
+    int failed;
+
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    file = fopen(temporary, "w");
+    if (file) {
+        failed = fputs(text, file) == EOF;
+        failed |= fclose(file) != 0;
+        if (!failed && rename(temporary, path) == 0)
+            return RG_OK;
+    }
+    fprintf(stderr, "%s: cannot write '%s': %s\n", program, path,
+            strerror(errno));
+    return RG_ESYSTEM;
+}
+
+int tune_policy_save(const struct rg_policy_table *table, const char *program,
+                     const char *path)
+{
+    struct rg_policy_error error;
+    char *text;
+    int status = rg_policy_lint(table, rg_algos, &error);
+
+    if (status != RG_OK) {
+        fprintf(stderr, "%s: row %d: %s\n", program, error.line, error.text);
+        return status;
+    }
+    status = rg_policy_write(table, &text);
+    if (status != RG_OK)
+        return status;
+    status = write_file(program, path, text);
+    free(text);
     return status;
 }

@@ -25,4 +25,12 @@ int tune_policy_rows(struct rg_policy_table *table,
                      const struct tune_result *result,
                      enum rg_collective collective, int ranks);
 
+/*
+ * Writes the table to a file, whole or not at all. RG_OK; RG_EPOLICY: it is
+ * unsound, RG_ESYSTEM: it cannot be written, each with one line of `program`'s
+ * on standard error; RG_ENOMEM; RG_ENOSPC: it is too long.
+ */
+int tune_policy_save(const struct rg_policy_table *table, const char *program,
+                     const char *path);
+
 #endif

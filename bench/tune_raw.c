@@ -13,7 +13,11 @@ struct tune_raw {
     struct tune_sample *samples;
     int n, room;
     int resumed;
+    double budget_s; /* of the whole tuning gone on from, 0: none */
 };
+
+/* Digits of a figure in the file. */
+enum { DIGITS = 9 };
 
 static const char *const phases[TUNE_PHASES] = {"prune",   "sweep",    "bisect",
                                                 "confirm", "held-out", "peer"};
@@ -65,7 +69,7 @@ static int write_line(struct tune_raw *raw, json_t *object)
 
     if (raw->file) {
         failed = json_dumpf(object, raw->file,
-                            JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 ||
+                            JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) != 0 ||
                  fputc('\n', raw->file) == EOF || fflush(raw->file) != 0;
     }
     json_decref(object);
@@ -99,12 +103,24 @@ static const char *text_of(json_t *object, const char *key)
 
 /* What was found in a file. */
 struct past {
-    int same;  /* a header of the same configuration */
-    int whole; /* a tuning that came to its end */
-    long end;  /* behind the last sample, or the header */
+    int same;        /* a header of the same configuration */
+    int results;     /* no sample counts any more */
+    int whole;       /* a tuning that came to its end */
+    double budget_s; /* its own */
+    long end;        /* behind the last sample, or the header */
 };
 
-/* One line without its end; 0: nothing behind it counts. */
+/* RG_OK, or RG_EINVAL: not the last line of a tuning. */
+static int end_of(json_t *line, struct past *past)
+{
+    if (strcmp(text_of(line, "kind"), "tuned") != 0)
+        return RG_EINVAL;
+    past->whole = 1;
+    past->budget_s = json_number_value(json_object_get(line, "budget_s"));
+    return RG_OK;
+}
+
+/* One line without its end; 0: nothing behind it is read. */
 static int take_line(struct tune_raw *raw, json_t *header, json_t *line,
                      struct past *past)
 {
@@ -117,10 +133,11 @@ static int take_line(struct tune_raw *raw, json_t *header, json_t *line,
         return past->same;
     }
     if (strcmp(text_of(line, "kind"), "sample") != 0) {
-        past->whole = 1;
-        return 0;
+        past->results = 1;
+        return end_of(line, past) != RG_OK;
     }
-    return sample_of(line, &sample) == RG_OK && keep(raw, &sample) == RG_OK;
+    return !past->results && sample_of(line, &sample) == RG_OK &&
+           keep(raw, &sample) == RG_OK;
 }
 
 /* Leaves the file behind what counts in it. */
@@ -134,12 +151,13 @@ static void read_past(struct tune_raw *raw, json_t *header, struct past *past)
     while ((length = getline(&text, &room, raw->file)) > 0 &&
            text[length - 1] == '\n') {
         json_t *line = json_loadb(text, (size_t)length, 0, NULL);
-        const int counts = line && take_line(raw, header, line, past);
+        const int goes_on = line && take_line(raw, header, line, past);
 
         json_decref(line);
-        if (!counts)
+        if (!goes_on)
             break;
-        past->end = ftell(raw->file);
+        if (!past->results)
+            past->end = ftell(raw->file);
     }
     free(text);
 }
@@ -156,6 +174,7 @@ static int begin_anew(struct tune_raw *raw, json_t *header)
 static int go_on(struct tune_raw *raw, const struct past *past)
 {
     raw->resumed = raw->n;
+    raw->budget_s = past->budget_s;
     if (fseek(raw->file, past->end, SEEK_SET) != 0 ||
         ftruncate(fileno(raw->file), past->end) != 0)
         return RG_ESYSTEM;
@@ -226,13 +245,31 @@ int tune_raw_resumed(const struct tune_raw *raw)
     return raw->resumed;
 }
 
+double tune_raw_budget_s(const struct tune_raw *raw)
+{
+    return raw->budget_s;
+}
+
 /* ---- samples ------------------------------------------------------------ */
+
+/* As the file has it. */
+static double as_written(double value)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.*g", DIGITS, value);
+    return strtod(text, NULL);
+}
 
 int tune_raw_add(struct tune_raw *raw, const struct tune_sample *sample)
 {
-    const int status = keep(raw, sample);
+    struct tune_sample written = *sample;
+    int status;
 
-    return status == RG_OK ? write_line(raw, sample_json(sample)) : status;
+    written.p50_us = as_written(sample->p50_us);
+    written.min_us = as_written(sample->min_us);
+    status = keep(raw, &written);
+    return status == RG_OK ? write_line(raw, sample_json(&written)) : status;
 }
 
 int tune_raw_result(struct tune_raw *raw, json_t *object)

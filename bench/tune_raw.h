@@ -1,11 +1,13 @@
 /*
  * The raw measurements of a tuning: a file of JSON lines, and the samples in
  * memory. Every line is flushed as it is written, so a tuning that was cut
- * short goes on from its file.
+ * short goes on from its file. Memory holds what the file does, digit for
+ * digit, so whoever reads it decides from the same figures.
  *
  *   {"kind":"tune", "config": HASH, ...}     first: what is measured
  *   {"kind":"sample", ...}                   any number
- *   {"kind": ...}                            results, only after a whole tuning
+ *   {"kind": ...}                            results, after the last sample
+ *   {"kind":"tuned", "budget_s": ...}        last: the tuning is whole
  */
 #ifndef RG_BENCH_TUNE_RAW_H
 #define RG_BENCH_TUNE_RAW_H
@@ -57,6 +59,9 @@ int tune_raw_open(const char *path, json_t *header, enum tune_raw_mode mode,
 void tune_raw_close(struct tune_raw *raw); /* accepts null */
 /* Samples that the file already had. */
 int tune_raw_resumed(const struct tune_raw *raw);
+/* Budget in seconds of the whole tuning that was in the file; 0: there was
+ * none, or it was cut short. */
+double tune_raw_budget_s(const struct tune_raw *raw);
 
 /* Keeps and writes one. RG_OK, RG_ENOMEM, RG_ESYSTEM: cannot be written. */
 int tune_raw_add(struct tune_raw *raw, const struct tune_sample *sample);

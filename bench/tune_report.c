@@ -139,18 +139,21 @@ static json_t *regret_json(const struct tune_space *space,
 }
 
 static json_t *end_json(const struct tune_raw *raw,
+                        const struct tune_config *config,
                         const struct tune_result *result, uint64_t table_hash)
 {
     return json_pack(
-        "{s:s,s:i,s:o,s:o,s:i,s:o,s:o,s:o}", "kind", "tuned", "samples",
+        "{s:s,s:i,s:o,s:o,s:i,s:o,s:o,s:o,s:f}", "kind", "tuned", "samples",
         tune_raw_count(raw), "samples_hash",
         json_sprintf("%016" PRIx64, tune_raw_hash(raw)), "table_hash",
         json_sprintf("%016" PRIx64, table_hash), "held_out", result->nheld,
         "regret_p50", real_json(result->regret_p50), "regret_max",
-        real_json(result->regret_max), "spent_s", real_json(result->spent_s));
+        real_json(result->regret_max), "spent_s", real_json(result->spent_s),
+        "budget_s", fmax(config->budget_s, tune_raw_budget_s(raw)));
 }
 
-int tune_report_raw(struct tune_raw *raw, const struct tune_space *space,
+int tune_report_raw(struct tune_raw *raw, const struct tune_config *config,
+                    const struct tune_space *space,
                     const struct tune_result *result, uint64_t table_hash)
 {
     int status = RG_OK;
@@ -163,7 +166,7 @@ int tune_report_raw(struct tune_raw *raw, const struct tune_space *space,
     for (int i = 0; i < result->nheld && status == RG_OK; i++)
         status = tune_raw_result(raw, regret_json(space, &result->held[i]));
     return status == RG_OK
-               ? tune_raw_result(raw, end_json(raw, result, table_hash))
+               ? tune_raw_result(raw, end_json(raw, config, result, table_hash))
                : status;
 }
 

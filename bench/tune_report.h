@@ -18,9 +18,11 @@ void tune_report_print(struct rg_report *report,
 
 /*
  * JSON lines: "choice" a size, "crossover", "regret" a size held out, and
- * "tuned" at the end. RG_OK or RG_ESYSTEM.
+ * "tuned" at the end, with the largest budget in seconds that the samples had.
+ * RG_OK or RG_ESYSTEM.
  */
-int tune_report_raw(struct tune_raw *raw, const struct tune_space *space,
+int tune_report_raw(struct tune_raw *raw, const struct tune_config *config,
+                    const struct tune_space *space,
                     const struct tune_result *result, uint64_t table_hash);
 
 /* How it went, as provenance lines. RG_OK, or as rg_policy_add_note(). */

@@ -36,10 +36,8 @@ static void thin_out(struct tune_state *s)
     int n = 0;
 
     for (int i = 0; i < s->nsizes; i++) {
-        if (i % 2 == 1 && i < s->nsizes - 1) {
-            s->result->left_out++;
+        if (i % 2 == 1 && i < s->nsizes - 1)
             continue;
-        }
         memmove(s->looks + (size_t)n * row, s->looks + (size_t)i * row,
                 row * sizeof *s->looks);
         s->sizes[n] = s->sizes[i];
@@ -424,6 +422,43 @@ static int compare_peers(struct tune_state *s)
 
 /* ---- all of it ---------------------------------------------------------- */
 
+/* A look and a sweep, as far as time goes. */
+static int measure_sizes(struct tune_state *s)
+{
+    int status;
+
+    s->nsizes = tune_grid(s->config->min_bytes, s->config->max_bytes, s->sizes);
+    status = tune_look(s);
+    return status == RG_OK ? sweep(s) : status;
+}
+
+/* What follows from it; with a meter, the samples that this takes. */
+static int decide(struct tune_state *s)
+{
+    int status = tune_look_swept(s);
+
+    if (status == RG_OK && s->nsizes == 0)
+        return RG_ETIMEDOUT;
+    if (status == RG_OK)
+        status = choose_swept(s);
+    if (status == RG_OK) {
+        take_points(s);
+        tune_bounds_list(s);
+        status = tune_bounds_bisect(s);
+    }
+    if (status == RG_OK)
+        status = tune_bounds_confirm(s);
+    if (status == RG_OK)
+        status = take_segments(s);
+    if (status == RG_OK)
+        status = hold_out(s);
+    return status == RG_OK ? compare_peers(s) : status;
+}
+
+/*
+ * In two passes: one measures, and decides as it must to know what to measure;
+ * one decides without a meter, so without a clock, from all samples.
+ */
 int tune_search(const struct tune_config *config,
                 const struct tune_space *space, const struct tune_meter *meter,
                 struct tune_raw *raw, struct tune_result *result_out)
@@ -437,27 +472,17 @@ int tune_search(const struct tune_config *config,
     int status = space->nbases > 0 ? RG_OK : RG_ENOTSUP;
 
     memset(result_out, 0, sizeof *result_out);
-    s.nsizes = tune_grid(config->min_bytes, config->max_bytes, s.sizes);
-    if (status == RG_OK)
-        status = tune_look(&s);
-    if (status == RG_OK)
-        status = sweep(&s);
-    if (status == RG_OK)
-        status = choose_swept(&s);
-    if (status == RG_OK) {
-        take_points(&s);
-        tune_bounds_list(&s);
-        status = tune_bounds_bisect(&s);
+    if (status == RG_OK && tune_raw_budget_s(raw) < config->budget_s) {
+        status = measure_sizes(&s);
+        if (status == RG_OK)
+            status = decide(&s);
     }
-    if (status == RG_OK)
-        status = tune_bounds_confirm(&s);
-    if (status == RG_OK)
-        status = take_segments(&s);
-    if (status == RG_OK)
-        status = hold_out(&s);
-    if (status == RG_OK)
-        status = compare_peers(&s);
-    result_out->spent_s = tune_state_clock(&s);
+    if (status == RG_OK) {
+        memset(result_out, 0, sizeof *result_out);
+        s.meter = NULL;
+        status = decide(&s);
+    }
+    result_out->spent_s = meter->clock_s(meter->arg);
     free(s.looks);
     return status;
 }

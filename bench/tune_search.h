@@ -9,6 +9,10 @@
  *   bisect    where one choice gives way to the next
  *   confirm   each such bound, in new launches
  *   held out  sizes that nothing was chosen by: the regret, chosen / best
+ *
+ * Clock and budget decide what is measured, and nothing else: what is found
+ * follows from the samples alone. So the same samples give the same result
+ * again, however they came together.
  */
 #ifndef RG_BENCH_TUNE_SEARCH_H
 #define RG_BENCH_TUNE_SEARCH_H
@@ -103,7 +107,7 @@ struct tune_result {
     struct tune_segment segments[TUNE_SIZES_MAX];
     struct tune_held held[TUNE_HELD_MAX];
     double regret_p50, regret_max; /* NaN: nothing held out was measured */
-    int left_out;   /* sizes of the grid for which there was no time */
+    int left_out;                  /* sizes of the grid that were not swept */
     int unlaunched; /* sizes swept in fewer launches than asked for */
     double spent_s;
 };
@@ -111,7 +115,8 @@ struct tune_result {
 /*
  * RG_OK; RG_ENOTSUP: no candidate can run; RG_ETIMEDOUT with a `left_out`: the
  * budget is too short for two sizes; else what the meter or the raw file
- * said. Samples that `raw` has are not measured again.
+ * said. Samples that `raw` has are not measured again; where they are a whole
+ * tuning's of this budget or a larger one, nothing is measured.
  */
 int tune_search(const struct tune_config *config,
                 const struct tune_space *space, const struct tune_meter *meter,

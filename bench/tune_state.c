@@ -27,7 +27,7 @@ int tune_state_fits(const struct tune_state *s, int candidate, uint64_t bytes)
 
 double tune_state_clock(const struct tune_state *s)
 {
-    return s->meter->clock_s(s->meter->arg);
+    return s->meter ? s->meter->clock_s(s->meter->arg) : INFINITY;
 }
 
 double tune_state_end(const struct tune_state *s, double part)

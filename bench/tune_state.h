@@ -20,7 +20,7 @@ enum { TUNE_KEEP_MOST = 6, TUNE_KEEP_LEAST = 2 }; /* swept at a size */
 struct tune_state {
     const struct tune_config *config;
     const struct tune_space *space;
-    const struct tune_meter *meter;
+    const struct tune_meter *meter; /* null: nothing is measured any more */
     struct tune_raw *raw;
     struct tune_result *result;
     uint64_t sizes[TUNE_SIZES_MAX];
@@ -50,6 +50,7 @@ struct tune_launch {
 
 const char *tune_state_name(const struct tune_state *s, int candidate);
 int tune_state_fits(const struct tune_state *s, int candidate, uint64_t bytes);
+/* Infinite when nothing is measured any more. */
 double tune_state_clock(const struct tune_state *s);
 /* Seconds on that clock at which a part of the budget is used up. */
 double tune_state_end(const struct tune_state *s, double part);
@@ -76,6 +77,11 @@ int tune_state_measure(struct tune_state *s, const struct tune_launch *launch,
 
 /* A short look at all candidates; leaves the sizes that can be afforded. */
 int tune_look(struct tune_state *s);
+/*
+ * The sizes to choose for: all of the grid of which there are samples of the
+ * sweep, in whichever run they were taken. RG_OK, RG_ENOMEM.
+ */
+int tune_look_swept(struct tune_state *s);
 /* What it found, in microseconds; NaN: nothing. */
 double tune_look_at(const struct tune_state *s, int i, int candidate);
 /* Whom to sweep at the i-th size. */

@@ -9,6 +9,8 @@
 
 #include "algos/algos.h"
 #include "bench/tune_export.h"
+#include "bench/tune_merge.h"
+#include "bench/tune_policy.h"
 #include "harness/options.h"
 #include "harness/verdict.h"
 #include "runtime/policy/table.h"
@@ -17,11 +19,12 @@
 #define RG_COLLECTIVE_VALUE(name) "|" #name
 #define COLLECTIVES               RG_COLLECTIVE_LIST(RG_COLLECTIVE_VALUE)
 
-enum { FILES_MAX = 2 };
+enum { FILES_MAX = 16 };
 
 /* What all of them take; each has its own flags for it. */
 struct tool_options {
     const char *files[FILES_MAX];
+    int nfiles;
     int collective;
     int ranks;
     uint64_t bytes;
@@ -35,7 +38,8 @@ struct tool_options {
 
 struct tool {
     struct rg_program program;
-    int files; /* arguments that are not flags */
+    int files; /* arguments that are not flags, at least */
+    int most;  /* of them */
     int (*run)(const struct tool *tool, const struct tool_options *options);
 };
 
@@ -314,6 +318,72 @@ static int run_diff(const struct tool *tool, const struct tool_options *options)
     return code;
 }
 
+/* ---- merge -------------------------------------------------------------- */
+
+static int load_all(const struct tool *tool, const struct tool_options *options,
+                    struct tune_source *sources)
+{
+    int status = RG_OK;
+
+    for (int i = 0; i < options->nfiles && status == RG_OK; i++) {
+        sources[i].file = options->files[i];
+        status = load(tool, options->files[i], &sources[i].table);
+    }
+    return status;
+}
+
+static int merge_code(const struct tool *tool, int status)
+{
+    if (status == RG_OK)
+        return RG_EXIT_PASS;
+    /* What else there is has been said. */
+    if (status == RG_ENOSPC || status == RG_ENOMEM)
+        fprintf(stderr, "%s: %s\n", tool->program.name,
+                status == RG_ENOSPC ? "the table gets too long"
+                                    : rg_status_string(status));
+    return status == RG_ESYSTEM || status == RG_ENOMEM ? RG_EXIT_ENVIRONMENT
+                                                       : RG_EXIT_USAGE;
+}
+
+static int merge(const struct tool *tool, const struct tool_options *options,
+                 const struct tune_source *sources)
+{
+    struct rg_policy_table *table = NULL;
+    char text[512] = "";
+    int status =
+        tune_merge(sources, options->nfiles, &table, text, sizeof text);
+
+    if (status == RG_EPOLICY)
+        fprintf(stderr, "%s: %s\n", tool->program.name, text);
+    if (status == RG_OK)
+        status = tune_policy_save(table, tool->program.name, options->output);
+    if (status == RG_OK)
+        printf("%s: %d rows, topology %s, hash %016" PRIx64 "\n",
+               options->output, table->row_count, table->topology,
+               rg_policy_hash(table));
+    rg_policy_destroy(table);
+    return merge_code(tool, status);
+}
+
+static int run_merge(const struct tool *tool,
+                     const struct tool_options *options)
+{
+    struct tune_source sources[FILES_MAX] = {{NULL, NULL}};
+    int code = RG_EXIT_USAGE;
+
+    if (!options->output || strlen(options->output) > 4000) {
+        rg_options_refuse(&tool->program, options->output
+                                              ? "the name of -o is too long"
+                                              : "-o FILE is missing");
+        return RG_EXIT_USAGE;
+    }
+    if (load_all(tool, options, sources) == RG_OK)
+        code = merge(tool, options, sources);
+    for (int i = 0; i < options->nfiles; i++)
+        rg_policy_destroy(sources[i].table);
+    return code;
+}
+
 /* ---- export ------------------------------------------------------------- */
 
 static void say_dropped(void *arg, const char *line)
@@ -378,6 +448,11 @@ static const struct rg_option explain_flags[] = {
      "data type (f32)"},
 };
 
+static const struct rg_option merge_flags[] = {
+    {RG_OPTION_TEXT, 'o', "output", AT(output), NULL, 0, 0, "FILE",
+     "the table of all"},
+};
+
 static const struct rg_option export_flags[] = {
     {RG_OPTION_CHOICE, 0, "format", AT(format), TUNE_FORMATS, 0, 0, "FORMAT",
      "whose"},
@@ -398,24 +473,35 @@ static const struct tool tools[] = {
       "FILE:LINE: why not.",
       NULL, 0, NULL},
      1,
+     1,
      run_lint},
     {{"rg_tune explain", "FILE: which row of the table serves a size, and why.",
       explain_flags, COUNT(explain_flags), NULL},
+     1,
      1,
      run_explain},
     {{"rg_tune diff",
       "A B: where two tables choose differently. Exit 0 nowhere, 1 somewhere.",
       NULL, 0, NULL},
      2,
+     2,
      run_diff},
+    {{"rg_tune merge",
+      "A B...: one table of several for different numbers of ranks.",
+      merge_flags, COUNT(merge_flags), NULL},
+     2,
+     FILES_MAX,
+     run_merge},
     {{"rg_tune export",
       "FILE: as another library's rules, on standard output; what these cannot "
       "say\nis told on standard error.",
       export_flags, COUNT(export_flags), NULL},
      1,
+     1,
      run_export},
     {{"rg_tune plot", "RAW: draws the raw measurements of a tuning.",
       plot_flags, COUNT(plot_flags), NULL},
+     1,
      1,
      run_plot},
 };
@@ -441,14 +527,12 @@ int tune_tool_main(int argc, char **argv)
     enum rg_options_result result = RG_OPTIONS_RUN;
     int at = 2;
 
-    while (at < argc && at - 2 < tool->files && argv[at][0] != '-') {
-        options.files[at - 2] = argv[at];
-        at++;
-    }
+    for (; at < argc && at - 2 < tool->most && argv[at][0] != '-'; at++)
+        options.files[options.nfiles++] = argv[at];
     /* The word before the first flag stands for the program's name. */
     result = rg_options_parse(&tool->program, argc - at + 1, argv + at - 1,
                               &options);
-    if (result == RG_OPTIONS_RUN && !options.files[tool->files - 1])
+    if (result == RG_OPTIONS_RUN && options.nfiles < tool->files)
         result = rg_options_refuse(&tool->program, "%s (try --help)",
                                    tool->files == 1 ? "a file is needed"
                                                     : "two files are needed");

@@ -310,6 +310,16 @@ static void add_raw(struct tune_raw *raw, int launch, double us)
     assert_int_equal(tune_raw_add(raw, &sample), RG_OK);
 }
 
+static void end_raw(struct tune_raw *raw, double budget_s)
+{
+    assert_int_equal(tune_raw_result(raw, json_pack("{s:s}", "kind", "choice")),
+                     RG_OK);
+    assert_int_equal(
+        tune_raw_result(
+            raw, json_pack("{s:s,s:f}", "kind", "tuned", "budget_s", budget_s)),
+        RG_OK);
+}
+
 /* A file of three launches, the last one cut off in its line. */
 static void write_interrupted(const char *path)
 {
@@ -345,8 +355,7 @@ static void goes_on_where_it_was_cut(void **state)
     assert_null(tune_raw_find(raw, TUNE_BISECT, 2, 64, "ring"));
     add_raw(raw, 3, 3.1);
     hash = tune_raw_hash(raw);
-    assert_int_equal(tune_raw_result(raw, json_pack("{s:s}", "kind", "end")),
-                     RG_OK);
+    end_raw(raw, 2.5);
     tune_raw_close(raw);
 
     /* A whole one is only gone on from when that is asked for. */
@@ -354,10 +363,54 @@ static void goes_on_where_it_was_cut(void **state)
     assert_int_equal(tune_raw_medians(raw, TUNE_SWEEP, 64, "ring", us, 8), 3);
     assert_true(us[0] == 1.1 && us[2] == 3.1);
     assert_true(tune_raw_hash(raw) == hash);
-    tune_raw_result(raw, json_pack("{s:s}", "kind", "end"));
+    assert_near(tune_raw_budget_s(raw), 2.5);
+    end_raw(raw, 3);
     tune_raw_close(raw);
     assert_int_equal(open_raw(path, "one", TUNE_RAW_GO_ON, &raw), RG_OK);
     assert_int_equal(tune_raw_count(raw), 0);
+    assert_near(tune_raw_budget_s(raw), 0);
+    tune_raw_close(raw);
+    unlink(path);
+}
+
+/* Cut off among its results, it is not whole, and they are made again. */
+static void goes_on_among_its_results(void **state)
+{
+    char path[] = "/tmp/rg-tune-XXXXXX";
+    struct tune_raw *raw;
+
+    (void)state;
+    close(mkstemp(path));
+    assert_int_equal(open_raw(path, "one", TUNE_RAW_NEW, &raw), RG_OK);
+    add_raw(raw, 1, 1.1);
+    tune_raw_result(raw, json_pack("{s:s}", "kind", "choice"));
+    tune_raw_close(raw);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_raw(path, "one", TUNE_RAW_GO_ON, &raw), RG_OK);
+        assert_int_equal(tune_raw_resumed(raw), 1 + i);
+        assert_near(tune_raw_budget_s(raw), 0);
+        add_raw(raw, 2 + i, 2.1);
+        tune_raw_close(raw);
+    }
+    unlink(path);
+}
+
+static void remembers_what_it_writes(void **state)
+{
+    char path[] = "/tmp/rg-tune-XXXXXX";
+    struct tune_raw *raw;
+    double kept, read;
+
+    (void)state;
+    close(mkstemp(path));
+    assert_int_equal(open_raw(path, "one", TUNE_RAW_NEW, &raw), RG_OK);
+    add_raw(raw, 1, 1000.0 / 3);
+    kept = tune_raw_find(raw, TUNE_SWEEP, 1, 64, "ring")->p50_us;
+    assert_near(kept / (1000.0 / 3), 1);
+    tune_raw_close(raw);
+    assert_int_equal(open_raw(path, "one", TUNE_RAW_GO_ON, &raw), RG_OK);
+    read = tune_raw_find(raw, TUNE_SWEEP, 1, 64, "ring")->p50_us;
+    assert_true(read == kept);
     tune_raw_close(raw);
     unlink(path);
 }
@@ -688,6 +741,114 @@ static void a_tuning_goes_on(void **state)
     unlink(path);
 }
 
+static int open_path(const char *path, enum tune_raw_mode mode,
+                     struct tune_raw **raw_out)
+{
+    return open_raw(path, "a", mode, raw_out);
+}
+
+/* A tuning of a noisy world, whose results close the file. */
+static void tune_world(struct world *world, const char *path,
+                       enum tune_raw_mode mode,
+                       const struct tune_config *config,
+                       struct tune_result *result_out)
+{
+    struct tune_raw *raw;
+
+    world->now_s = 0;
+    world->samples = 0;
+    assert_int_equal(open_path(path, mode, &raw), RG_OK);
+    assert_int_equal(search_world(world, config, raw, result_out), RG_OK);
+    end_raw(raw, config->budget_s);
+    tune_raw_close(raw);
+}
+
+static void assert_same(const struct tune_result *a,
+                        const struct tune_result *b)
+{
+    assert_int_equal(a->nsegments, b->nsegments);
+    for (int k = 0; k < a->nsegments; k++) {
+        assert_int_equal(a->segments[k].from, b->segments[k].from);
+        assert_int_equal(a->segments[k].candidate, b->segments[k].candidate);
+    }
+    assert_int_equal(a->npoints, b->npoints);
+    assert_int_equal(a->nheld, b->nheld);
+    assert_int_equal(a->left_out, b->left_out);
+    assert_int_equal(a->unlaunched, b->unlaunched);
+}
+
+/* One that is cut short in a large budget, and ends in a small one. */
+static void cut_short(struct world *world, const char *path,
+                      const struct tune_config *config, int cases)
+{
+    struct tune_config large = *config;
+    struct tune_result result;
+    struct tune_raw *raw;
+
+    large.budget_s = 60;
+    world->stop_at = cases;
+    assert_int_equal(open_path(path, TUNE_RAW_GO_ON, &raw), RG_OK);
+    assert_int_equal(search_world(world, &large, raw, &result), RG_EABORTED);
+    tune_raw_close(raw);
+    world->stop_at = 0;
+}
+
+/*
+ * Whatever there was time for: whole measurements give the same result again,
+ * also where the file holds what an earlier run with more time began.
+ */
+static void same_measurements_same_result(void **state)
+{
+    const double budgets[] = {0.03, 0.1, 0.3, 1};
+    struct tune_config config = world_config();
+    struct tune_result result, again;
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        char path[] = "/tmp/rg-tune-XXXXXX";
+        struct world world;
+
+        close(mkstemp(path));
+        init_world(&world);
+        world.noise = 0.05;
+        world.state = config.seed = (uint64_t)i + 1;
+        config.budget_s = budgets[i % 4];
+        if (i % 8 >= 4)
+            cut_short(&world, path, &config, 20 + 2 * i);
+        tune_world(&world, path, TUNE_RAW_GO_ON, &config, &result);
+        assert_true(world.samples > 0);
+        for (int k = 0; k < 2; k++) {
+            tune_world(&world, path, TUNE_RAW_RESUME, &config, &again);
+            assert_int_equal(world.samples, 0);
+            assert_same(&result, &again);
+        }
+        tune_space_fini(&world.space);
+        unlink(path);
+    }
+}
+
+/* What there was no time for is measured when there is more of it. */
+static void a_larger_budget_adds(void **state)
+{
+    struct tune_config config = world_config();
+    struct tune_result result, more;
+    char path[] = "/tmp/rg-tune-XXXXXX";
+    struct world world;
+
+    (void)state;
+    close(mkstemp(path));
+    init_world(&world);
+    config.budget_s = 0.05;
+    tune_world(&world, path, TUNE_RAW_GO_ON, &config, &result);
+    assert_true(result.left_out > 0);
+    config.budget_s = 60;
+    tune_world(&world, path, TUNE_RAW_RESUME, &config, &more);
+    assert_true(world.samples > 0);
+    assert_int_equal(more.left_out, 0);
+    tune_space_fini(&world.space);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -706,6 +867,8 @@ int main(void)
         cmocka_unit_test(sizes_cover_the_range),
         cmocka_unit_test(order_follows_the_seed),
         cmocka_unit_test(goes_on_where_it_was_cut),
+        cmocka_unit_test(goes_on_among_its_results),
+        cmocka_unit_test(remembers_what_it_writes),
         cmocka_unit_test(keeps_configurations_apart),
         cmocka_unit_test(finds_what_is_best),
         cmocka_unit_test(variants_crowd_nobody_out),
@@ -715,6 +878,8 @@ int main(void)
         cmocka_unit_test(keeps_to_the_budget),
         cmocka_unit_test(a_budget_for_nothing_is_refused),
         cmocka_unit_test(a_tuning_goes_on),
+        cmocka_unit_test(same_measurements_same_result),
+        cmocka_unit_test(a_larger_budget_adds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,27 +45,30 @@ refuses 2 explain "$tap_work/bad.rgp" --bytes 8
 refuses 2 explain "$tap_work/bad.rgp" --bytes 8 --ranks 2
 refuses 2 diff "$tap_work/bad.rgp"
 refuses 2 diff "$tap_work/bad.rgp" "$tap_work/bad.rgp"
+refuses 2 merge "$tap_work/bad.rgp" -o "$tap_work/none.rgp"
+refuses 2 merge "$tap_work/bad.rgp" "$tap_work/bad.rgp"
+refuses 2 merge "$tap_work/bad.rgp" "$tap_work/bad.rgp" -o "$tap_work/none.rgp"
 refuses 2 export "$tap_work/bad.rgp"
 refuses 2 export "$tap_work/bad.rgp" --format tea
 refuses 2 plot "$tap_work/missing"
-for tool in '' lint explain diff export plot; do
+for tool in '' lint explain diff merge export plot; do
     # shellcheck disable=SC2086
     "$tune" $tool --help | grep -q '^Usage: rg_tune'
     tap_result $? "rg_tune $tool --help"
 done
 
-output=$("$tune" --launch local --ranks 2 -o "$table" --budget 0.001s 2>&1)
-[ $? -eq 2 ] && [ ! -f "$table" ] &&
-    [ "$(echo "$output" | grep -c 'budget is too short')" -eq 1 ]
-tap_result $? "a budget for nothing is refused"
+tap_run "$tune" --launch local --ranks 2 -o "$table" --budget 0.001s
+tap_ended 2 "a budget for nothing is refused" \
+    tap_holds_once 'budget is too short'
+[ ! -f "$table" ]
+tap_result $? "and no table written"
 
 # ---- a table, from measuring to use --------------------------------------
 
-output=$("$run" -n 2 "$tune" -o "$table" -e 256K --budget 10s 2>&1)
-tap_result $? "two ranks are tuned for"
-[ -f "$table" ] || tap_note "$output"
-"$tune" lint "$table" >/dev/null
-tap_result $? "the table is sound"
+tap_run "$run" -n 2 "$tune" -o "$table" -e 256K --budget 10s
+tap_ended 0 "two ranks are tuned for" [ -f "$table" ]
+tap_run "$tune" lint "$table"
+tap_ended 0 "the table is sound"
 grep -q '^# provenance: noise of launch medians 8:' "$table" &&
     grep -q '^# provenance: regret at [0-9]* sizes held out' "$table"
 tap_result $? "it says how noisy its samples are, and its regret"
@@ -100,8 +103,8 @@ for bound in 9 $bounds 300000; do
     tap_result $? "all_reduce_perf runs what the table says around $bound bytes"
 done
 
-"$tune" diff "$table" "$table"
-tap_result $? "a table does not differ from itself"
+tap_run "$tune" diff "$table" "$table"
+tap_ended 0 "a table does not differ from itself"
 { cat "$tap_work/head"; echo 'all_reduce any 2 0 inf ring - - - - - -'; } \
     >"$tap_work/a.rgp"
 {
@@ -109,10 +112,72 @@ tap_result $? "a table does not differ from itself"
     echo 'all_reduce any 2 0 100 ring - - - 5.1 oneshot 1.2'
     echo 'all_reduce any 2 100 inf ring 2 - 65536 - - -'
 } >"$tap_work/b.rgp"
-output=$("$tune" diff "$tap_work/a.rgp" "$tap_work/b.rgp")
-[ $? -eq 1 ] && [ "$output" = \
-    "all_reduce any, 2 ranks, [100, inf): ring | ring+2ch+65536" ]
-tap_result $? "diff says where two choose differently, and exits 1"
+tap_run "$tune" diff "$tap_work/a.rgp" "$tap_work/b.rgp"
+tap_ended 1 "diff says where two choose differently, and exits 1" \
+    tap_is_line_with "all_reduce any, 2 ranks, [100, inf): ring | ring+2ch+65536"
+
+# ---- one table of several --------------------------------------------------
+
+# table_of TOPOLOGY RANKS DTYPE: of one row.
+table_of()
+{
+    printf 'regroup-policy 1\n# provenance: of %s\n' "$2"
+    printf 'unit bytes-per-rank-buffer\ntopology %s\n' "$1"
+    echo "all_reduce $3 $2 0 inf ring - - - - - -"
+}
+table_of emu:3 3 any >"$tap_work/3.rgp"
+table_of emu:8 4-8 any >"$tap_work/8.rgp"
+table_of emu:8 8 any >"$tap_work/8-again.rgp"
+table_of emu:8 8 f32 >"$tap_work/8-f32.rgp"
+{
+    table_of emu:8 8 f32 | sed '$d'
+    for min in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do
+        echo "all_reduce f32 8 $min $((min + 1)) ring - - - - - -"
+    done
+    echo "all_reduce f32 8 15 inf ring - - - - - -"
+} >"$tap_work/16.rgp"
+table_of emu:8x2nodes 16 any >"$tap_work/nodes.rgp"
+tap_run "$tune" merge "$tap_work/8.rgp" "$table" "$tap_work/3.rgp" \
+    "$tap_work/8-f32.rgp" -o "$tap_work/all.rgp"
+tap_ended 0 "merge makes one table of several rank counts" \
+    tap_is_line_with "all.rgp: $(($(grep -c '^all_reduce' "$table") + 3)) rows"
+tap_run "$tune" lint "$tap_work/all.rgp"
+tap_ended 0 "it is sound, and its topology the class" \
+    tap_holds "topology emu, "
+for file in 8 t 3 8-f32; do
+    grep '^# provenance' "$([ $file = t ] && echo "$table" ||
+        echo "$tap_work/$file.rgp")"
+done >"$tap_work/notes"
+grep '^# provenance' "$tap_work/all.rgp" | cmp -s - "$tap_work/notes"
+tap_result $? "it keeps all provenance, in order"
+tap_run "$tune" diff "$table" "$tap_work/all.rgp"
+tap_ended 1 "it chooses for each rank count what its table does"
+! tap_holds ' 2 ranks'
+tap_result $? "and for 2 ranks just what was measured"
+[ "$(grep -c '^all_reduce  *any  *4-8 ' "$tap_work/all.rgp")" -eq 1 ] &&
+    "$tune" explain "$tap_work/all.rgp" --ranks 3 --bytes 9 |
+    grep -q 'rows are for 3 to 3 ranks'
+tap_result $? "explain finds the other tables' rows in it"
+
+# contradicts LINE FILE...: merging them is refused with that line.
+contradicts()
+{
+    line=$1
+    shift
+    tap_run "$tune" merge "$@" -o "$tap_work/none.rgp"
+    tap_ended 2 "no merge: $line" tap_is_line_with "$line"
+    [ ! -e "$tap_work/none.rgp" ]
+    tap_result $? "and nothing is written"
+}
+contradicts "8.rgp:5 and $tap_work/8-again.rgp:5 both serve all_reduce any of 8" \
+    "$tap_work/3.rgp" "$tap_work/8.rgp" "$tap_work/8-again.rgp"
+contradicts "of topology emu:3, '$tap_work/nodes.rgp' of emu:8x2nodes" \
+    "$tap_work/3.rgp" "$tap_work/nodes.rgp"
+contradicts "17 rows of all_reduce for 8 ranks" "$tap_work/8.rgp" "$tap_work/16.rgp"
+tap_run "$tune" merge "$tap_work/3.rgp" "$tap_work/8.rgp" \
+    -o "$tap_work/missing/t.rgp"
+tap_ended 3 "a merge that cannot be written" tap_is_line_with "cannot write"
+
 "$tune" explain "$tap_work/b.rgp" --ranks 5 --bytes 99 >"$tap_work/why"
 grep -q '^algorithm: ring$' "$tap_work/why" &&
     grep -q 'line 4 serves \[0, 100)' "$tap_work/why" &&
@@ -150,17 +215,17 @@ tap_result $? "SIGINT ends a tuning"
 cp "$raw" "$tap_work/cut"
 printf '{"kind":"sample","phase":"swe' >>"$raw"
 refuses 2 --launch local --ranks 2 -o "$table" -e 64K --seed 6 --resume "$raw"
-output=$("$tune" --launch local --ranks 2 -o "$table" -e 64K --seed 5 \
-    --budget 10s 2>&1)
-[ $? -eq 0 ] && echo "$output" | grep -q '^# goes on from [0-9]* samples' &&
-    head -n "$(wc -l <"$tap_work/cut")" "$raw" | cmp -s - "$tap_work/cut" &&
+tap_run "$tune" --launch local --ranks 2 -o "$table" -e 64K --seed 5 \
+    --budget 10s
+tap_ended 0 "the same command goes on" tap_holds '# goes on from '
+head -n "$(wc -l <"$tap_work/cut")" "$raw" | cmp -s - "$tap_work/cut" &&
     tail -n 1 "$raw" | grep -q '"tuned"'
-tap_result $? "the same command goes on from its raw measurements"
-tap_note "$(echo "$output" | tail -n 4)"
-"$tune" lint "$table" >/dev/null
-tap_result $? "its table is sound"
-output=$("$tune" --launch local --ranks 2 -o "$tap_work/again.rgp" -e 64K \
-    --seed 5 --budget 10s --resume "$raw" 2>&1)
-[ $? -eq 0 ] && "$tune" diff "$table" "$tap_work/again.rgp"
-tap_result $? "whole measurements give the same table again"
+tap_result $? "its raw measurements are what was cut short, and the rest"
+tap_run "$tune" lint "$table"
+tap_ended 0 "its table is sound"
+tap_run "$tune" --launch local --ranks 2 -o "$tap_work/again.rgp" -e 64K \
+    --seed 5 --budget 10s --resume "$raw"
+tap_ended 0 "whole measurements are enough" tap_holds '# decides by '
+tap_run "$tune" diff "$table" "$tap_work/again.rgp"
+tap_ended 0 "they give the same table again"
 tap_end

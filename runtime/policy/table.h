@@ -47,8 +47,8 @@ enum {
     RG_POLICY_MAX_LINE = 512,      /* bytes of a line without its newline */
     RG_POLICY_MAX_BYTES = 65535,   /* of a text, also as it is written */
     RG_POLICY_MAX_ROWS = 512,
-    RG_POLICY_MAX_NOTES = 64, /* provenance lines */
-    RG_POLICY_MAX_RULES = 16, /* rows of a collective for one rank count */
+    RG_POLICY_MAX_NOTES = 256, /* provenance lines */
+    RG_POLICY_MAX_RULES = 16,  /* rows of a collective for one rank count */
     RG_POLICY_MAX_CHANNELS = 64,
     RG_POLICY_MAX_RANKS = 65536
 };
