@@ -268,6 +268,15 @@ static int tail_of(const struct tune_state *s)
     return best;
 }
 
+/* Where the latter takes over: at the latest where the former cannot serve. */
+static uint64_t bound_of(const struct tune_state *s,
+                         const struct tune_crossover *crossover)
+{
+    const uint64_t most = s->space->list[crossover->former].max_bytes;
+
+    return most < crossover->high ? most + 1 : crossover->high;
+}
+
 static int take_segments(struct tune_state *s)
 {
     struct tune_result *result = s->result;
@@ -278,7 +287,7 @@ static int take_segments(struct tune_state *s)
     result->nsegments = 1;
     for (int k = 0; k < result->ncrossovers; k++)
         segments[result->nsegments++] = (struct tune_segment){
-            result->crossovers[k].high, result->crossovers[k].latter};
+            bound_of(s, &result->crossovers[k]), result->crossovers[k].latter};
     most = s->space->list[segments[result->nsegments - 1].candidate].max_bytes;
     if (most < UINT64_MAX) {
         const int tail = tail_of(s);

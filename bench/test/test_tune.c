@@ -643,6 +643,25 @@ static void doubts_what_is_not_confirmed(void **state)
     tune_space_fini(&world.space);
 }
 
+/* Best as far as its workspace goes, which is no size that was measured. */
+static void a_limit_is_a_bound(void **state)
+{
+    const struct tune_config config = world_config();
+    struct tune_result result;
+    struct tune_raw *raw;
+    struct world world;
+
+    (void)state;
+    init_world(&world);
+    world.byte_us[0] = 1e-5;
+    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
+    assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+    assert_string_equal(chosen_at(&world, &result, 64 << 10), "oneshot_ll");
+    assert_string_equal(chosen_at(&world, &result, (64 << 10) + 1), "ring+2ch");
+    tune_raw_close(raw);
+    tune_space_fini(&world.space);
+}
+
 /* What only the limit of the last choice's workspace ends. */
 static void the_tail_serves_any_size(void **state)
 {
@@ -874,6 +893,7 @@ int main(void)
         cmocka_unit_test(variants_crowd_nobody_out),
         cmocka_unit_test(chance_chooses_no_channels),
         cmocka_unit_test(doubts_what_is_not_confirmed),
+        cmocka_unit_test(a_limit_is_a_bound),
         cmocka_unit_test(the_tail_serves_any_size),
         cmocka_unit_test(keeps_to_the_budget),
         cmocka_unit_test(a_budget_for_nothing_is_refused),
