@@ -104,6 +104,31 @@ static int override_lookup(const char *text, int coll,
     return found;
 }
 
+static int override_refuse(const struct override *override)
+{
+    rg_log(RG_LOG_ERROR, -1, "policy: no algorithm %s=%s with %u channels",
+           override->collective, override->algorithm, override->channels);
+    return RG_EPOLICY;
+}
+
+/* As far as no layout is needed: before anybody waits for this rank. */
+static int overrides_known(const struct rg_algo *const *algos, const char *text)
+{
+    struct override override;
+    int more, i;
+
+    while ((more = override_next(&text, &override)) > 0) {
+        const int coll = collective_find(override.collective);
+
+        for (i = 0; algos[i] && ((int)algos[i]->collective != coll ||
+                                 strcmp(algos[i]->name, override.algorithm));)
+            i++;
+        if (!algos[i])
+            return override_refuse(&override);
+    }
+    return more;
+}
+
 static int overrides_check(const struct rg_layout *layout, const char *text)
 {
     struct override override;
@@ -115,9 +140,7 @@ static int overrides_check(const struct rg_layout *layout, const char *text)
             rg_layout_find(layout, coll, override.algorithm) >= 0 &&
             override.channels <= (unsigned)layout->shape.max_channels)
             continue;
-        rg_log(RG_LOG_ERROR, -1, "policy: no algorithm %s=%s with %u channels",
-               override.collective, override.algorithm, override.channels);
-        return RG_EPOLICY;
+        return override_refuse(&override);
     }
     return more;
 }
@@ -285,8 +308,10 @@ static int compose(const char *overrides, size_t length, const char *table,
 {
     struct rg_policy_table *parsed;
     char *written;
-    int status;
+    int status = overrides_known(algos, overrides);
 
+    if (status)
+        return status;
     if (!*table)
         return join_texts(overrides, length, "", text_out);
     status = table_parse(table, file, algos, &parsed);
