@@ -123,7 +123,7 @@ RG_FN_COLD void all_reduce_rare(const struct rg_launch *launch,
                                 struct rg_team team, uint64_t claim,
                                 enum rg_op op)
 {
-    const struct rg_open open = rg_open_rare(launch->comm, team, claim);
+    const struct rg_open open = rg_open_rare(launch->comm, &team, claim);
     const struct all_reduce_packets ahead =
         all_reduce_packets_ahead(&team, launch->send, launch->count);
 

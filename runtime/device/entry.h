@@ -152,19 +152,33 @@ RG_FN struct rg_open rg_open_of(const struct rg_hot *hot, uint64_t bits)
  * held, or the line is older than what the claim found. Whoever opens the word
  * has written the line before.
  */
-RG_FN_COLD struct rg_open rg_open_rare(struct rg_comm_dev *dev,
-                                       struct rg_team team, uint64_t word)
+RG_FN_COLD struct rg_open rg_open_out_of_line(struct rg_comm_dev *dev,
+                                              struct rg_team *team,
+                                              uint64_t word)
 {
     uint64_t bits = 0;
     struct rg_hot hot;
 
-    if (team.thread == 0)
-        bits = word & RG_CONTROL_HELD ? rg_claim_held(dev, &team, word)
+    if (team->thread == 0)
+        bits = word & RG_CONTROL_HELD ? rg_claim_held(dev, team, word)
                                       : rg_claim_granted(word);
-    bits = rg_team_share_word(&team, bits);
+    bits = rg_team_share_word(team, bits);
     rg_load_acquire(&dev->control);
     hot = rg_hot_read(&dev->hot);
     return rg_open_of(&hot, bits);
+}
+
+/* By a copy, so that the team itself need not be in memory. */
+RG_FN struct rg_open rg_open_rare(struct rg_comm_dev *dev, struct rg_team *team,
+                                  uint64_t word)
+{
+    struct rg_team copy = *team;
+    const struct rg_open open = rg_open_out_of_line(dev, &copy, word);
+
+#if !RG_ON_CUDA
+    team->barriers = copy.barriers;
+#endif
+    return open;
 }
 
 #if RG_ON_CUDA
@@ -246,7 +260,7 @@ RG_FN struct rg_open rg_open_end(struct rg_comm_dev *dev, struct rg_team *team,
         rg_hot_share(&shared, opening->word, opening->claim);
 
     if (RG_RARE(!rg_claim_proves(shared.claim, &hot, team)))
-        return rg_open_rare(dev, *team, opening->claim);
+        return rg_open_rare(dev, team, opening->claim);
     return rg_open_of(&hot, rg_claim_granted(shared.claim));
 }
 
@@ -297,7 +311,7 @@ RG_FN struct rg_open rg_open_end(struct rg_comm_dev *dev, struct rg_team *team,
     const struct rg_hot hot = rg_hot_read(&dev->hot);
 
     if (RG_RARE(!rg_claim_proves(opening->claim, &hot, team)))
-        return rg_open_rare(dev, *team, opening->claim);
+        return rg_open_rare(dev, team, opening->claim);
     return rg_open_of(&hot, rg_claim_granted(opening->claim));
 }
 
