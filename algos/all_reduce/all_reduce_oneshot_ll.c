@@ -70,23 +70,17 @@ RG_FN int all_reduce_packets_unit(struct rg_call *call, enum rg_op op,
 {
     const uint8_t *slot = path->packets + i * RG_PACKET_BYTES;
     rg_accum acc[RG_UNIT_ELEMS] = {0};
-    union rg_unit unit;
+    uint64_t word;
 
     RG_ROLLED
     for (int r = 0; r < path->nranks; r++, slot += path->stride) {
-        unit.word = own;
-        if (r != path->rank &&
-            rg_packet_wait(call, slot, path->tag, r, &unit.word))
+        word = own;
+        if (r != path->rank && rg_packet_wait(call, slot, path->tag, r, &word))
             return 1;
-        for (int k = 0; k < RG_UNIT_ELEMS; k++) {
-            const rg_accum value = rg_elem_load(unit.elem[k]);
-
-            acc[k] = r == 0 ? value : rg_elem_combine(op, acc[k], value);
-        }
+        rg_unit_combine(op, acc, word, r == 0);
     }
-    for (int k = 0; k < RG_UNIT_ELEMS; k++)
-        unit.elem[k] = rg_elem_store(rg_elem_finish(op, acc[k], path->nranks));
-    rg_unit_store(call->recv, i, call->count, unit.word);
+    word = rg_unit_finish(op, acc, path->nranks);
+    rg_unit_store(call->recv, i, call->count, word);
     return 0;
 }
 
@@ -147,27 +141,21 @@ RG_FN int all_reduce_unit_take(struct all_reduce_unit *unit,
     const uint8_t *slot =
         path->packets + (uint64_t)team->thread * RG_PACKET_BYTES;
     rg_accum acc[RG_UNIT_ELEMS] = {0};
-    union rg_unit here;
+    uint64_t word;
 
     RG_ROLLED
     for (int r = 0; r < path->nranks; r++, slot += path->stride) {
-        here.word = unit->word;
+        word = unit->word;
         if (r == path->rank)
             ;
         else if (unit->bare)
-            rg_unit_spin(slot, path->tag, &here.word);
+            rg_unit_spin(slot, path->tag, &word);
         else if (rg_unit_poll(team, unit->units, unit->proven, slot, path->tag,
-                              &here.word))
+                              &word))
             return 1;
-        for (int k = 0; k < RG_UNIT_ELEMS; k++) {
-            const rg_accum value = rg_elem_load(here.elem[k]);
-
-            acc[k] = r == 0 ? value : rg_elem_combine(op, acc[k], value);
-        }
+        rg_unit_combine(op, acc, word, r == 0);
     }
-    for (int k = 0; k < RG_UNIT_ELEMS; k++)
-        here.elem[k] = rg_elem_store(rg_elem_finish(op, acc[k], path->nranks));
-    unit->word = here.word;
+    unit->word = rg_unit_finish(op, acc, path->nranks);
     return 0;
 }
 

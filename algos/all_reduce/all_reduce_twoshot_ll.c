@@ -91,26 +91,21 @@ RG_FN int all_reduce_twoshot_ll_unit(struct rg_call *call, enum rg_op op,
 {
     const uint64_t at = (uint64_t)s->rank * s->part + i;
     rg_accum acc[RG_UNIT_ELEMS] = {0};
-    union rg_unit unit;
+    uint64_t word;
 
     RG_ROLLED
     for (int r = 0; r < s->nranks; r++) {
         if (r == s->rank)
-            unit.word = rg_unit_load(call->send, at, call->count);
+            word = rg_unit_load(call->send, at, call->count);
         else if (rg_packets_wait(call, &s->packets,
                                  all_reduce_twoshot_ll_slot(s, 1, r, i), r,
-                                 &unit.word))
+                                 &word))
             return 1;
-        for (int k = 0; k < RG_UNIT_ELEMS; k++) {
-            const rg_accum value = rg_elem_load(unit.elem[k]);
-
-            acc[k] = r == 0 ? value : rg_elem_combine(op, acc[k], value);
-        }
+        rg_unit_combine(op, acc, word, r == 0);
     }
-    for (int k = 0; k < RG_UNIT_ELEMS; k++)
-        unit.elem[k] = rg_elem_store(rg_elem_finish(op, acc[k], s->nranks));
-    rg_unit_store(call->recv, at, call->count, unit.word);
-    *word_out = unit.word;
+    word = rg_unit_finish(op, acc, s->nranks);
+    rg_unit_store(call->recv, at, call->count, word);
+    *word_out = word;
     return 0;
 }
 

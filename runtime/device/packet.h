@@ -33,6 +33,30 @@ union rg_unit {
     rg_elem elem[RG_PACKET_PAYLOAD / sizeof(rg_elem)];
 };
 
+/* A rank's unit into `acc`, in rank order; the first one sets it. */
+RG_FN void rg_unit_combine(enum rg_op op, rg_accum *acc, uint64_t word,
+                           int first)
+{
+    union rg_unit unit;
+
+    unit.word = word;
+    for (int k = 0; k < RG_UNIT_ELEMS; k++) {
+        const rg_accum value = rg_elem_load(unit.elem[k]);
+
+        acc[k] = first ? value : rg_elem_combine(op, acc[k], value);
+    }
+}
+
+/* The unit that `count` ranks have made. */
+RG_FN uint64_t rg_unit_finish(enum rg_op op, const rg_accum *acc, int count)
+{
+    union rg_unit unit;
+
+    for (int k = 0; k < RG_UNIT_ELEMS; k++)
+        unit.elem[k] = rg_elem_store(rg_elem_finish(op, acc[k], count));
+    return unit.word;
+}
+
 /*
  * A unit that is not whole, or not aligned to its size: out of line, so that
  * the way of all others is short.
