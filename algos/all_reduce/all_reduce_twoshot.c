@@ -305,17 +305,11 @@ RG_FN int all_reduce_twoshot_channel(struct rg_call *call, enum rg_op op,
 RG_FN int all_reduce_twoshot(struct rg_call *call, enum rg_op op)
 {
     const int channels = (int)call->rule->channels;
-    const int split = call->team.count >= 2 * channels;
-    const int teams = split ? call->team.count / 2 : call->team.count;
-    const int role = call->team.index % 2;
+    const struct rg_roles roles = rg_roles_of(&call->team, channels);
 
-    if (split && call->team.index >= 2 * teams)
-        return 0;
     RG_ROLLED
-    for (int c = split ? call->team.index / 2 : call->team.index; c < channels;
-         c += teams)
-        if (all_reduce_twoshot_channel(call, op, c, !split || role == 0,
-                                       !split || role == 1))
+    for (int c = roles.channel; c < channels; c += roles.step)
+        if (all_reduce_twoshot_channel(call, op, c, roles.first, roles.second))
             return 1;
     return 0;
 }

@@ -31,6 +31,27 @@ RG_FN uint64_t rg_part_round(uint64_t elems)
     return (elems + grain - 1) / grain * grain;
 }
 
+/*
+ * What a team does of an algorithm whose channels have two roles. Given two
+ * teams a channel each has one; fewer have both, and several channels.
+ */
+struct rg_roles {
+    int channel, step; /* channels are channel, channel + step, ... */
+    int first, second; /* whether it has the role */
+};
+
+RG_FN struct rg_roles rg_roles_of(const struct rg_team *team, int channels)
+{
+    const int split = team->count >= 2 * channels;
+    struct rg_roles roles;
+
+    roles.channel = split ? team->index / 2 : team->index;
+    roles.step = split ? team->count / 2 : team->count;
+    roles.first = !split || team->index % 2 == 0;
+    roles.second = !split || team->index % 2 == 1;
+    return roles;
+}
+
 /* Elements [begin, end) of n for channel `index` of `count`, by grains. */
 RG_FN void rg_share_elems(uint64_t n, int index, int count, uint64_t *begin_out,
                           uint64_t *end_out)
