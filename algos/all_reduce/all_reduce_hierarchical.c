@@ -298,31 +298,43 @@ all_reduce_hierarchical_put(struct rg_call *call,
         (const rg_elem *)data + at, n * sizeof(rg_elem));
 }
 
-/* Step 0, for step t. 0, or 1 for failed; so are those below. */
+/*
+ * Columns of `data` to the ranks of the own node: each gets those it owns, or,
+ * with `own`, all those that this rank owns. 0, or 1 for failed; so are those
+ * below.
+ */
+RG_FN int all_reduce_hierarchical_give(
+    struct rg_call *call, const struct all_reduce_hierarchical *s,
+    const struct all_reduce_hierarchical_step *t,
+    enum all_reduce_hierarchical_way way, int own, const void *data)
+{
+    RG_ROLLED
+    for (int i = 1; i < s->nranks; i++) {
+        const int p = (s->rank + i) % s->nranks;
+        const struct rg_place *owner = own ? s->here : &s->places[p];
+
+        if (!all_reduce_hierarchical_talks(s, way, p))
+            continue;
+        RG_ROLLED
+        for (int c = (int)owner->local; c < s->columns; c += (int)owner->size) {
+            uint64_t n, at = all_reduce_hierarchical_column(s, t, c, &n);
+
+            if (all_reduce_hierarchical_put(call, s, t, way, p, c, data, at, n))
+                return 1;
+        }
+    }
+    return all_reduce_hierarchical_tell(call, s, t, 0, way);
+}
+
+/* Step 0, for step t. */
 RG_FN int
 all_reduce_hierarchical_scatter(struct rg_call *call,
                                 const struct all_reduce_hierarchical *s,
                                 const struct all_reduce_hierarchical_step *t)
 {
-    if (all_reduce_hierarchical_room(call, s, t, RG_WAY_SCATTER))
-        return 1;
-    RG_ROLLED
-    for (int i = 1; i < s->nranks; i++) {
-        const int p = (s->rank + i) % s->nranks;
-        const struct rg_place *there = &s->places[p];
-
-        if (!all_reduce_hierarchical_talks(s, RG_WAY_SCATTER, p))
-            continue;
-        RG_ROLLED
-        for (int c = (int)there->local; c < s->columns; c += (int)there->size) {
-            uint64_t n, at = all_reduce_hierarchical_column(s, t, c, &n);
-
-            if (all_reduce_hierarchical_put(call, s, t, RG_WAY_SCATTER, p, c,
-                                            call->send, at, n))
-                return 1;
-        }
-    }
-    return all_reduce_hierarchical_tell(call, s, t, 0, RG_WAY_SCATTER);
+    return all_reduce_hierarchical_room(call, s, t, RG_WAY_SCATTER) ||
+           all_reduce_hierarchical_give(call, s, t, RG_WAY_SCATTER, 0,
+                                        call->send);
 }
 
 /*
@@ -475,26 +487,10 @@ all_reduce_hierarchical_gather(struct rg_call *call,
                                const struct all_reduce_hierarchical *s,
                                const struct all_reduce_hierarchical_step *t)
 {
-    if (all_reduce_hierarchical_collect(call, s, t) ||
-        all_reduce_hierarchical_room(call, s, t, RG_WAY_GATHER))
-        return 1;
-    RG_ROLLED
-    for (int i = 1; i < s->nranks; i++) {
-        const int p = (s->rank + i) % s->nranks;
-
-        if (!all_reduce_hierarchical_talks(s, RG_WAY_GATHER, p))
-            continue;
-        RG_ROLLED
-        for (int c = (int)s->here->local; c < s->columns;
-             c += (int)s->here->size) {
-            uint64_t n, at = all_reduce_hierarchical_column(s, t, c, &n);
-
-            if (all_reduce_hierarchical_put(call, s, t, RG_WAY_GATHER, p, c,
-                                            call->recv, at, n))
-                return 1;
-        }
-    }
-    return all_reduce_hierarchical_tell(call, s, t, 0, RG_WAY_GATHER);
+    return all_reduce_hierarchical_collect(call, s, t) ||
+           all_reduce_hierarchical_room(call, s, t, RG_WAY_GATHER) ||
+           all_reduce_hierarchical_give(call, s, t, RG_WAY_GATHER, 1,
+                                        call->recv);
 }
 
 /* Step 4. */
