@@ -170,7 +170,7 @@ RG_FN void all_reduce_small(const struct rg_launch *launch,
         unit.word =
             rg_unit_load(launch->send, (uint64_t)team->thread, launch->count);
     hot = rg_hot_take(dev, team);
-    path = rg_packet_path_of(&hot, hot.cursor, 0);
+    path = rg_packet_path_of(&hot, 0);
     hot_size = bare || all_reduce_is_hot(launch, &hot);
     if (hot_size)
         rg_unit_push(&path, team, mine, unit.word, bare);

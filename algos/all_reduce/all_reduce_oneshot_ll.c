@@ -104,7 +104,7 @@ RG_FN int all_reduce_oneshot_ll(struct rg_call *call, enum rg_op op)
 {
     struct rg_hot hot = rg_hot_read(&call->dev->hot);
     const struct rg_packet_path path =
-        rg_packet_path_of(&hot, call->packet_cursor, hot.nranks > RG_HOT_PEERS);
+        rg_packet_path_of(&hot, hot.nranks > RG_HOT_PEERS);
     const struct all_reduce_packets mine =
         all_reduce_packets_ahead(&call->team, call->send, call->count);
 
@@ -117,8 +117,7 @@ RG_FN int all_reduce_packets_hot(struct rg_call *call, enum rg_op op,
                                  const struct all_reduce_packets *mine)
 {
     struct rg_hot hot = *line;
-    const struct rg_packet_path path =
-        rg_packet_path_of(&hot, call->packet_cursor, 0);
+    const struct rg_packet_path path = rg_packet_path_of(&hot, 0);
 
     return all_reduce_packets(call, op, &path, mine);
 }

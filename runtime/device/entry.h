@@ -408,7 +408,7 @@ RG_FN void rg_close_done(const struct rg_call *call, const struct rg_open *open,
         if (rg_packet_tag_wraps(open->hot.cursor))
             rg_close_packets(&open->hot);
         rg_store_relaxed(&dev->hot.cursor,
-                         call->packet_cursor << 1 | open->hot.mark);
+                         rg_hot_cursor(call->packet_cursor, open->hot.mark));
     }
     if (call->plan && call->seq + 1 == call->plan->first_seq)
         rg_store_relaxed(&dev->hot.sizes, dev->hot_sizes);

@@ -123,6 +123,12 @@ RG_FN uint8_t *rg_hot_inbox(struct rg_hot *hot, int peer)
     return (uint8_t *)rg_hot_unmark(hot, word);
 }
 
+/* The line's word for so many invocations. */
+RG_FN uint64_t rg_hot_cursor(uint64_t cursor, uint64_t mark)
+{
+    return cursor << 1 | mark;
+}
+
 /* What a claim finds if everything read is of the plan in force. */
 RG_FN uint64_t rg_hot_claim(const struct rg_hot *hot)
 {
@@ -143,7 +149,7 @@ RG_FN void rg_hot_write(struct rg_comm_dev *dev, const struct rg_hot_plan *plan,
     rg_store_relaxed(&line->packets, (uint64_t)plan->packets | mark);
     rg_store_relaxed(&line->packet_run, plan->run);
     rg_store_relaxed_pair(&line->completed, ended,
-                          plan->packet_cursor << 1 | mark);
+                          rg_hot_cursor(plan->packet_cursor, mark));
     rg_store_relaxed(&line->sizes, begun ? dev->hot_sizes : 0);
     rg_store_relaxed(&line->ranks,
                      RG_HOT_RANKS(plan->packet_half, plan->rank, plan->nranks) |
@@ -158,7 +164,7 @@ RG_FN void rg_hot_done(struct rg_comm_dev *dev, const struct rg_hot *hot)
     rg_store_relaxed(&dev->hot.run, hot->run);
     /* Seen with the end of the launch, like the outputs it stands for. */
     rg_store_relaxed_pair(&dev->hot.completed, hot->completed + 1,
-                          (hot->cursor + 1) << 1 | hot->mark);
+                          rg_hot_cursor(hot->cursor + 1, hot->mark));
 }
 
 #endif

@@ -155,16 +155,15 @@ RG_FN int rg_packet_wait(const struct rg_call *call, const void *packet,
 }
 
 /* An invocation's path by the hot line, or, with `routed`, by the routes. */
-RG_FN struct rg_packet_path rg_packet_path_of(struct rg_hot *hot,
-                                              uint64_t cursor, int routed)
+RG_FN struct rg_packet_path rg_packet_path_of(struct rg_hot *hot, int routed)
 {
     struct rg_packet_path path;
 
-    path.half = (cursor & 1) * hot->half;
+    path.half = (hot->cursor & 1) * hot->half;
     path.packets = hot->packets + path.half;
     path.hot = routed ? 0 : hot;
     path.stride = hot->stride;
-    path.tag = rg_packet_tag(cursor);
+    path.tag = rg_packet_tag(hot->cursor);
     path.rank = hot->rank;
     path.nranks = hot->nranks;
     return path;
@@ -210,7 +209,8 @@ RG_FN void rg_unit_push(const struct rg_packet_path *path,
 /*
  * Polls a rank's unit: 0, or 1 if it does not come. In a team of one warp its
  * `units` threads go on together, once it has come to all and all are
- * `proven`; elsewhere that is for rg_unit_failed() to find out.
+ * `proven`; elsewhere each goes on alone, and one vote at the end finds out
+ * (rg_team_votes_late).
  */
 RG_FN int rg_unit_poll(const struct rg_team *team, int units, int proven,
                        const uint8_t *slot, uint64_t tag, uint64_t *word_out)
