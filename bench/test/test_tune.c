@@ -536,6 +536,24 @@ static struct tune_config world_config(void)
                                 .max_rows = 16};
 }
 
+/* Without a file; the measurements, for end_world(). */
+static struct tune_raw *search_anew(struct world *world,
+                                    const struct tune_config *config,
+                                    int status, struct tune_result *result_out)
+{
+    struct tune_raw *raw;
+
+    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
+    assert_int_equal(search_world(world, config, raw, result_out), status);
+    return raw;
+}
+
+static void end_world(struct world *world, struct tune_raw *raw)
+{
+    tune_raw_close(raw);
+    tune_space_fini(&world->space);
+}
+
 static const char *chosen_at(const struct world *world,
                              const struct tune_result *result, uint64_t bytes)
 {
@@ -551,8 +569,7 @@ static void finds_what_is_best(void **state)
 
     (void)state;
     init_world(&world);
-    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-    assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+    raw = search_anew(&world, &config, RG_OK, &result);
     assert_string_equal(chosen_at(&world, &result, 0), "oneshot_ll");
     assert_string_equal(chosen_at(&world, &result, 1000), "oneshot_ll");
     assert_string_equal(chosen_at(&world, &result, 1 << 20), "ring+2ch");
@@ -569,8 +586,7 @@ static void finds_what_is_best(void **state)
     for (int i = 0; i < result.npoints; i++)
         assert_int_equal(result.points[i].launches, 3);
     assert_true(world.fresh >= 1 + 3 + 3 + 3);
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
 }
 
 /* Many variants of one algorithm are near each other; the other one that is
@@ -588,16 +604,14 @@ static void variants_crowd_nobody_out(void **state)
     world.start_us[1] = 40; /* behind all variants of the ring */
     world.byte_us[1] = 0.00105;
     config.budget_s = 1.2; /* enough for two candidates at a size */
-    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-    assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+    raw = search_anew(&world, &config, RG_OK, &result);
     assert_int_equal(
         tune_raw_medians(raw, TUNE_SWEEP, 1 << 20, "ring+2ch", us, 8), 3);
     assert_true(
         tune_raw_medians(raw, TUNE_SWEEP, 1 << 20, "poor", us, 8) +
             tune_raw_medians(raw, TUNE_SWEEP, 1 << 20, "poor+2ch", us, 8) >
         0);
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
 }
 
 /* Channels that make no difference, and some noise: nothing but chance tells
@@ -615,12 +629,10 @@ static void chance_chooses_no_channels(void **state)
         world.alike = 1;
         world.noise = 0.02;
         world.state = config.seed = seed;
-        assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-        assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+        raw = search_anew(&world, &config, RG_OK, &result);
         for (int k = 0; k < result.nsegments; k++)
             assert_true(result.segments[k].candidate < world.space.nbases);
-        tune_raw_close(raw);
-        tune_space_fini(&world.space);
+        end_world(&world, raw);
     }
 }
 
@@ -635,12 +647,10 @@ static void doubts_what_is_not_confirmed(void **state)
     (void)state;
     init_world(&world);
     world.late_us = 100;
-    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-    assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+    raw = search_anew(&world, &config, RG_OK, &result);
     assert_int_equal(result.crossovers[0].confirmed, 0);
     assert_int_equal(result.crossovers[0].high, 2048);
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
 }
 
 /* Best as far as its workspace goes, which is no size that was measured. */
@@ -654,12 +664,10 @@ static void a_limit_is_a_bound(void **state)
     (void)state;
     init_world(&world);
     world.byte_us[0] = 1e-5;
-    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-    assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+    raw = search_anew(&world, &config, RG_OK, &result);
     assert_string_equal(chosen_at(&world, &result, 64 << 10), "oneshot_ll");
     assert_string_equal(chosen_at(&world, &result, (64 << 10) + 1), "ring+2ch");
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
 }
 
 /* What only the limit of the last choice's workspace ends. */
@@ -673,12 +681,10 @@ static void the_tail_serves_any_size(void **state)
     (void)state;
     init_world(&world);
     config.max_bytes = 512;
-    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-    assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+    raw = search_anew(&world, &config, RG_OK, &result);
     assert_string_equal(chosen_at(&world, &result, 65536), "oneshot_ll");
     assert_string_equal(chosen_at(&world, &result, 65537), "ring");
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
 }
 
 static void keeps_to_the_budget(void **state)
@@ -693,12 +699,10 @@ static void keeps_to_the_budget(void **state)
     for (int i = 0; i < 3; i++) {
         init_world(&world);
         config.budget_s = budgets[i];
-        assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-        assert_int_equal(search_world(&world, &config, raw, &result), RG_OK);
+        raw = search_anew(&world, &config, RG_OK, &result);
         assert_true(result.spent_s <= 1.1 * budgets[i]);
         assert_true(i < 2 || result.left_out > 0);
-        tune_raw_close(raw);
-        tune_space_fini(&world.space);
+        end_world(&world, raw);
     }
 }
 
@@ -712,11 +716,9 @@ static void a_budget_for_nothing_is_refused(void **state)
     (void)state;
     init_world(&world);
     config.budget_s = 0.001;
-    assert_int_equal(open_raw(NULL, "", TUNE_RAW_NEW, &raw), RG_OK);
-    assert_int_equal(search_world(&world, &config, raw, &result), RG_ETIMEDOUT);
+    raw = search_anew(&world, &config, RG_ETIMEDOUT, &result);
     assert_true(result.left_out > 0);
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
 }
 
 /* Cut short at some case and gone on with, it ends where it would have. */
@@ -755,8 +757,7 @@ static void a_tuning_goes_on(void **state)
     assert_int_equal(result.nsegments, whole.nsegments);
     assert_memory_equal(result.segments, whole.segments,
                         sizeof *whole.segments * (size_t)whole.nsegments);
-    tune_raw_close(raw);
-    tune_space_fini(&world.space);
+    end_world(&world, raw);
     unlink(path);
 }
 
