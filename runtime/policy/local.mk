@@ -24,8 +24,9 @@ $(nodist_librg_policy_a_SOURCES): $(RG_POLICY_DEFAULTS) $(RG_POLICY_EMBED)
 
 rg_unit_tests += runtime/policy/test/test_table
 runtime_policy_test_test_table_SOURCES = runtime/policy/test/test_table.c
+# The algorithms' library holds the kernels of every device that is built.
 runtime_policy_test_test_table_LDADD = librg_policy.a librg_algos.a \
-	librg_core.a $(CMOCKA_LIBS)
+	librg_core.a $(CMOCKA_LIBS) $(CUDA_LIBS)
 
 # The fuzzer's rules, on its corpus; scripts/fuzz goes on from there.
 rg_unit_tests += runtime/policy/test/test_fuzz
