@@ -1,5 +1,6 @@
 /* The flush from one view to the next. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/control/coordinator_state.h"
 #include "runtime/core/log.h"
@@ -314,14 +315,50 @@ static void name_links(const struct rg_coordinator *coordinator,
     set_status(led, worst, RG_MEMBER_FAILED);
 }
 
+static int cannot_map(const struct rg_member *a, const struct rg_member *b)
+{
+    return !(a->info.capabilities & b->info.capabilities & RG_CAP_P2P) ||
+           strcmp(a->info.host_id, b->info.host_id) != 0;
+}
+
+/* Whether some pair of the view, and of `more` and the view, cannot map each
+ * other's memory. */
+static int needs_proxy(const struct rg_view *view, const struct rg_member *more)
+{
+    const struct rg_member *first =
+        more ? more : &view->members[view->order[0]];
+
+    for (int rank = 0; rank < view->nactive; rank++) {
+        const struct rg_member *member = &view->members[view->order[rank]];
+
+        if (member != first && cannot_map(member, first))
+            return 1;
+    }
+    return 0;
+}
+
 /* Why the member keeps its group on the legacy backend; null: it does not. */
-static const char *legacy_reason(const struct rg_member *member)
+static const char *legacy_reason(const struct rg_member *member, int proxied)
 {
     if (member->info.preference != RG_BACKEND_NEW)
         return "prefers it";
     if (!(member->info.capabilities & RG_CAP_NEW_BACKEND))
         return "is not capable of the new one";
+    if (proxied && !(member->info.capabilities & RG_CAP_PROXY))
+        return "has no route to all others";
     return NULL;
+}
+
+/* The same of one that joins: for itself, or for members that it needs. */
+static const char *joiner_reason(const struct rg_view *view,
+                                 const struct rg_member *joiner)
+{
+    const int proxied = needs_proxy(view, joiner);
+    const char *reason = legacy_reason(joiner, proxied);
+
+    for (int rank = 0; !reason && rank < view->nactive; rank++)
+        reason = legacy_reason(&view->members[view->order[rank]], proxied);
+    return reason;
 }
 
 /* Group-wide: new only if every active member prefers it and is capable. */
@@ -329,6 +366,7 @@ static void decide_backend(const struct rg_led *led, struct rg_effects *effects)
 {
     struct rg_view *view = led->proposal;
     enum rg_backend before = led->view ? led->view->backend : RG_BACKEND_UNSET;
+    const int proxied = view->nactive > 0 && needs_proxy(view, NULL);
     const struct rg_member *blocker = NULL;
     int wanted = 0;
 
@@ -336,14 +374,15 @@ static void decide_backend(const struct rg_led *led, struct rg_effects *effects)
         const struct rg_member *member = &view->members[view->order[rank]];
 
         wanted |= member->info.preference == RG_BACKEND_NEW;
-        if (!blocker && legacy_reason(member))
+        if (!blocker && legacy_reason(member, proxied))
             blocker = member;
     }
     view->backend = blocker ? RG_BACKEND_LEGACY : RG_BACKEND_NEW;
     if (blocker && wanted && before != RG_BACKEND_LEGACY)
         rg_effects_log(effects, RG_LOG_WARN,
                        "group %u falls back to the legacy backend: rank %d %s",
-                       led->id, blocker->world_rank, legacy_reason(blocker));
+                       led->id, blocker->world_rank,
+                       legacy_reason(blocker, proxied));
 }
 
 static void unseat_joiners(struct rg_led *led)
@@ -373,7 +412,7 @@ static void delay_legacy_joiners(struct rg_led *led)
         return;
     for (int slot = 0; slot < led->proposal->capacity; slot++)
         if (led->proposal->members[slot].status == RG_MEMBER_JOINING &&
-            legacy_reason(&led->proposal->members[slot]))
+            joiner_reason(led->view, &led->proposal->members[slot]))
             demote(led, slot);
 }
 
@@ -390,13 +429,16 @@ static void refuse_legacy_joiners(struct rg_led *led,
     for (int slot = 0; graphs && slot < led->proposal->capacity; slot++) {
         struct rg_member *member = &led->proposal->members[slot];
         struct rg_message *message;
+        const char *reason = member->status == RG_MEMBER_JOINING
+                                 ? joiner_reason(led->view, member)
+                                 : NULL;
 
-        if (member->status != RG_MEMBER_JOINING || !legacy_reason(member))
+        if (!reason)
             continue;
         rg_effects_log(effects, RG_LOG_ERROR,
                        "group %u: rank %d cannot join: it %s, and graphs of "
                        "the other backend are alive",
-                       led->id, member->world_rank, legacy_reason(member));
+                       led->id, member->world_rank, reason);
         message = rg_led_message(led, RG_MSG_ERROR);
         if (message)
             message->status = RG_EBACKEND;

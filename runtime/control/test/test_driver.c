@@ -142,7 +142,7 @@ static int join(struct rg_driver *driver, int rank, uint64_t region_bytes)
                               .first_seq = 100,
                               .policy = rank ? "" : "all_reduce=ring"};
 
-    request.info.capabilities = RG_CAP_NEW_BACKEND;
+    request.info.capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
     request.info.preference = RG_BACKEND_NEW;
     request.info.region_bytes = region_bytes;
     return rg_driver_join(driver, &request);

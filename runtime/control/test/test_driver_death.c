@@ -112,7 +112,7 @@ static int rank_join(struct rank *self, int rejoin)
                            .rejoin = rejoin,
                            .policy = ""};
 
-    join.info.capabilities = RG_CAP_NEW_BACKEND;
+    join.info.capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
     join.info.preference = RG_BACKEND_NEW;
     return rg_driver_join(self->driver, &join);
 }

@@ -167,7 +167,7 @@ static struct rg_message *join_request(int rank)
 
     message->capacity = RANKS + 2;
     message->first_seq = FIRST_SEQ;
-    message->info.capabilities = RG_CAP_NEW_BACKEND;
+    message->info.capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
     message->info.preference = RG_BACKEND_NEW;
     rg_message_set_data(message, rank ? "b" : "a", 1);
     return message;

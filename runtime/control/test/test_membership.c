@@ -280,7 +280,7 @@ static void join(struct job *job, int rank, int rejoin, uint32_t preference)
     message->status = rejoin;
     message->capacity = job->ranks;
     message->first_seq = FIRST_SEQ;
-    message->info.capabilities = RG_CAP_NEW_BACKEND;
+    message->info.capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
     message->info.preference = preference;
     job->processes[rank].out = 0;
     ask(job, rank, message);
