@@ -266,8 +266,9 @@ int rg_comm_members(struct rg_comm *comm, int *world_rank_out);
 int rg_comm_set_policy(struct rg_comm *comm, const char *text);
 
 /*
- * As far as an algorithm of the context's table can go in this communicator,
- * by its workspace; the same at every rank. RG_EINVAL: not in the table.
+ * As far as an algorithm of the context's table can go in this communicator, by
+ * its workspace and by the ranks and routes of the view in force; the same at
+ * every rank. RG_EINVAL: not in the table.
  */
 struct rg_comm_limits {
     uint64_t max_bytes; /* largest buffer; UINT64_MAX: any; 0: cannot run */

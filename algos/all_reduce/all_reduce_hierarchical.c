@@ -237,7 +237,8 @@ all_reduce_hierarchical_tell(struct rg_call *call,
     for (int p = call->team.thread; p < s->nranks; p += call->team.threads)
         if (all_reduce_hierarchical_talks(s, way, p))
             rg_signal_send(
-                call, p, all_reduce_hierarchical_word(s, credit, way, s->rank),
+                call, p, s->lane,
+                all_reduce_hierarchical_word(s, credit, way, s->rank),
                 RG_SIGNAL_SET, t->turn + 1);
     return 0;
 }

@@ -179,7 +179,7 @@ static void create_rank(struct world *world, int r, uint64_t bytes)
                                 : test_calloc(MAX_COUNT, sizeof *self->recv);
     for (int t = 0; t < what->teams; t++)
         self->emu[t] = (struct rg_emu_team){.now_ns = now_ns, .relax = relax};
-    self->dev.region = self->region;
+    self->dev.region = self->plan->landing = self->region;
     self->dev.deadline_ns = 60000000000u;
     self->dev.gate_ns = 20000;
     self->dev.abort_epoch = &self->abort_epoch;

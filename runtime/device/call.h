@@ -13,6 +13,8 @@
 #define RG_DEVICE_CALL_H
 
 #include "runtime/device/plan.h"
+#include "runtime/device/proxy.h"
+#include "runtime/device/signal.h"
 #include "runtime/device/team.h"
 #include "runtime/status.h"
 
@@ -100,6 +102,10 @@ RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
 RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 {
 #if !RG_ON_CUDA
+    const struct rg_proxy_fifo *fifo = call->dev->plan[call->index]->proxy;
+
+    if (fifo && fifo->drive)
+        fifo->drive(fifo->drive_arg, 0);
     call->team.emu->relax(waiter->polls, call->team.emu->crowded);
 #endif
     return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
@@ -111,6 +117,25 @@ RG_FN int rg_wait_failed(const struct rg_call *call, int status, int peer)
     rg_latch_failure(call->dev, status, status == RG_ETIMEDOUT ? peer : -1,
                      call->step);
     return 1;
+}
+
+/* One thread's wait for one local word; transfer.h has those of teams. */
+RG_FN int rg_wait_word(const struct rg_call *call, const uint64_t *word,
+                       uint64_t value, int peer)
+{
+    struct rg_waiter waiter = RG_WAITER_INIT;
+    int status;
+
+    /* Pairs with the release store of the peer's signal. */
+    while (!rg_signal_reached(rg_load_acquire(word), value)) {
+        status = rg_wait_more(call, &waiter);
+        if (status == RG_OK)
+            continue;
+        return rg_signal_reached(rg_load_acquire(word), value)
+                   ? 0
+                   : rg_wait_failed(call, status, peer);
+    }
+    return 0;
 }
 
 #endif

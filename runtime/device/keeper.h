@@ -42,13 +42,16 @@ RG_FN void rg_keep_clean(struct rg_comm_dev *dev, struct rg_team *team)
 
     for (uint64_t i = 0; i < nparts; i++) {
         const struct rg_part *part = &orders->part[i];
-        uint8_t *block = dev->region + rg_load_relaxed(&part->offset);
+        const uint64_t offset = rg_load_relaxed(&part->offset);
         const uint64_t bytes = rg_load_relaxed(&part->bytes);
         const uint64_t stride = rg_load_relaxed(&part->stride);
         const uint64_t count = rg_load_relaxed(&part->count);
 
-        for (uint64_t k = 0; k < count; k++)
-            rg_team_zero(team, block + k * stride, bytes);
+        for (uint64_t k = 0; k < count; k++) {
+            rg_team_zero(team, dev->region + offset + k * stride, bytes);
+            if (dev->segment)
+                rg_team_zero(team, dev->segment + offset + k * stride, bytes);
+        }
     }
 }
 
@@ -69,6 +72,10 @@ RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
     rg_team_barrier(team);
     if (team->thread != 0)
         return;
+    for (int lane = 0; lane < RG_LANES; lane++) {
+        rg_store_relaxed(&dev->proxy_heads[lane].commands, 0);
+        rg_store_relaxed(&dev->proxy_heads[lane].stages, 0);
+    }
     for (uint64_t i = 0; i < sizeof hot / 8; i++)
         ((uint64_t *)(void *)&hot)[i] = rg_load_relaxed(&from[i]);
     rg_hot_write(dev, &hot, index, ended);

@@ -10,7 +10,7 @@ noinst_HEADERS += \
 	runtime/device/mailbox.h \
 	runtime/device/num.h \
 	runtime/device/packet.h \
-	runtime/device/plan.h \
+	runtime/device/plan.h runtime/device/proxy.h \
 	runtime/device/reduce.h \
 	runtime/device/route.h \
 	runtime/device/share.h \

@@ -21,6 +21,7 @@
 #define RG_DEVICE_PLAN_H
 
 #include "runtime/device/dev.h"
+#include "runtime/device/proxy.h"
 #include "runtime/device/route.h"
 #include "runtime/types.h"
 
@@ -137,6 +138,8 @@ struct rg_plan {
     uint32_t nodes;
     uint32_t widest;    /* ranks of the largest node */
     uint64_t workspace; /* offset of this epoch's generation in the region */
+    uint8_t *landing;   /* what peers write: the region, or its host segment */
+    struct rg_proxy_fifo *proxy; /* null: no peer is reached through the host */
     uint64_t offset[RG_COLL_COUNT][RG_MAX_ALGOS]; /* algorithm's area in it */
     struct rg_rules rules[RG_COLL_COUNT];
     struct rg_route routes[]; /* by dense rank */
@@ -178,6 +181,8 @@ struct rg_comm_dev {
     uint64_t parks;       /* 1: who stops at the safe point keeps the word */
     uint8_t *region;      /* this rank's region */
     uint64_t region_bytes;
+    uint8_t *segment; /* the host segment as teams see it, or null */
+    struct rg_proxy_heads proxy_heads[RG_LANES];
     const uint64_t *abort_epoch; /* mapped: highest epoch to abort */
     struct rg_mailbox *mailbox;  /* mapped, as the orders */
     const struct rg_orders *orders;

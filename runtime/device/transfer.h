@@ -22,8 +22,7 @@
 #include "runtime/device/signal.h"
 #include "runtime/transfer/routes/null/route_dev.h"
 #include "runtime/transfer/routes/p2p/route_dev.h"
-
-enum { RG_LANES = 32 };
+#include "runtime/transfer/routes/proxy/route_dev.h"
 
 RG_FN int rg_fail(struct rg_call *call, int status, int peer)
 {
@@ -58,7 +57,7 @@ RG_FN uint8_t *rg_direct(const struct rg_call *call, int peer, uint64_t offset,
 /* Where data for `offset` lands in this rank's own memory. */
 RG_FN uint8_t *rg_inbox(const struct rg_call *call, uint64_t offset)
 {
-    return call->dev->region + offset;
+    return call->plan->landing + offset;
 }
 
 /* Copies local memory to peer's region; ordered within (peer, lane). */
@@ -66,8 +65,8 @@ RG_FN int rg_put(struct rg_call *call, int peer, int lane, uint64_t offset,
                  const void *src, uint64_t bytes)
 {
     const struct rg_route *route = rg_route_to(call, peer, offset, bytes);
+    struct rg_proxy_target target;
 
-    (void)lane;
     if (!route)
         return rg_fail(call, RG_EUNAVAILABLE, peer);
     switch (route->kind) {
@@ -75,25 +74,49 @@ RG_FN int rg_put(struct rg_call *call, int peer, int lane, uint64_t offset,
     case RG_ROUTE_P2P:
         rg_p2p_put(&call->team, route, offset, src, bytes);
         return 0;
+    case RG_ROUTE_PROXY:
+        target = rg_proxy_target(call, route, peer, lane);
+        return rg_proxy_put(call, &target, offset, src, bytes);
     default:
         return rg_fail(call, rg_null_unavailable(route), peer);
     }
 }
 
+/* One thread. RG_OK, a status to latch, or 1 for one that has been. */
+RG_FN int rg_signal_by(const struct rg_call *call, const struct rg_route *route,
+                       int peer, int lane, uint64_t offset,
+                       enum rg_signal_op op, uint64_t value)
+{
+    struct rg_proxy_target target;
+
+    switch (route->kind) {
+    case RG_ROUTE_SELF:
+    case RG_ROUTE_P2P:
+        return rg_p2p_signal(route, offset, op, value);
+    case RG_ROUTE_PROXY:
+        target = rg_proxy_target(call, route, peer, lane);
+        target.signal = offset;
+        target.op = op;
+        target.value = value;
+        return rg_proxy_signal(call, &target);
+    default:
+        return rg_null_unavailable(route);
+    }
+}
+
 /* One thread, after a team barrier: rg_signal's second half. */
-RG_FN int rg_signal_send(struct rg_call *call, int peer, uint64_t offset,
-                         enum rg_signal_op op, uint64_t value)
+RG_FN int rg_signal_send(struct rg_call *call, int peer, int lane,
+                         uint64_t offset, enum rg_signal_op op, uint64_t value)
 {
     const struct rg_route *route =
         rg_route_to(call, peer, offset, sizeof value);
-    int status = RG_EUNAVAILABLE;
+    const int status =
+        route ? rg_signal_by(call, route, peer, lane, offset, op, value)
+              : RG_EUNAVAILABLE;
 
-    if (route && (route->kind == RG_ROUTE_SELF || route->kind == RG_ROUTE_P2P))
-        status = rg_p2p_signal(route, offset, op, value);
-    if (status) {
+    if (status < 0)
         rg_latch_failure(call->dev, status, peer, call->step);
-        call->refused = 1;
-    }
+    call->refused |= status != 0;
     return status != 0;
 }
 
@@ -105,10 +128,9 @@ RG_FN int rg_signal_send(struct rg_call *call, int peer, uint64_t offset,
 RG_FN int rg_signal(struct rg_call *call, int peer, int lane, uint64_t offset,
                     enum rg_signal_op op, uint64_t value)
 {
-    (void)lane;
     rg_team_barrier(&call->team);
     if (call->team.thread == 0)
-        rg_signal_send(call, peer, offset, op, value);
+        rg_signal_send(call, peer, lane, offset, op, value);
     return 0;
 }
 
@@ -118,11 +140,10 @@ RG_FN int rg_signal_all(struct rg_call *call, int lane, uint64_t offset,
 {
     const int n = (int)call->plan->nranks, rank = (int)call->plan->rank;
 
-    (void)lane;
     rg_team_barrier(&call->team);
     for (int p = call->team.thread; p < n; p += call->team.threads)
         if (p != rank)
-            rg_signal_send(call, p, offset, op, value);
+            rg_signal_send(call, p, lane, offset, op, value);
     return 0;
 }
 
@@ -132,6 +153,18 @@ RG_FN int rg_put_signal(struct rg_call *call, int peer, int lane,
                         uint64_t signal_offset, enum rg_signal_op op,
                         uint64_t value)
 {
+    const struct rg_route *route =
+        rg_route_to(call, peer, signal_offset, sizeof value);
+    struct rg_proxy_target target;
+
+    if (route && route->kind == RG_ROUTE_PROXY && bytes &&
+        rg_route_to(call, peer, offset, bytes)) {
+        target = rg_proxy_target(call, route, peer, lane);
+        target.signal = signal_offset;
+        target.op = op;
+        target.value = value;
+        return rg_proxy_put(call, &target, offset, src, bytes);
+    }
     if (rg_put(call, peer, lane, offset, src, bytes))
         return 1;
     return rg_signal(call, peer, lane, signal_offset, op, value);
@@ -148,16 +181,25 @@ RG_FN int rg_put_signal_both(struct rg_call *call, int peer, int lane,
 {
     const struct rg_route *route =
         rg_route_to(call, peer, signal_offset, sizeof value);
+    uint64_t *own = (uint64_t *)(void *)rg_inbox(call, signal_offset);
 
+    if (!route)
+        return rg_fail(call, RG_EUNAVAILABLE, peer);
+    if (route->kind != RG_ROUTE_P2P) {
+        if (rg_put_signal(call, peer, lane, offset, src, bytes, signal_offset,
+                          RG_SIGNAL_SET, value))
+            return 1;
+        /* Every route's put has left its source by now. */
+        rg_team_barrier(&call->team);
+        if (call->team.thread == 0)
+            rg_store_release(own, value);
+        return 0;
+    }
     if (rg_put(call, peer, lane, offset, src, bytes))
         return 1;
-    if (!route || route->kind != RG_ROUTE_P2P)
-        return rg_fail(call, RG_EUNAVAILABLE, peer);
     rg_team_barrier(&call->team);
     if (call->team.thread == 0)
-        rg_p2p_signal_both(route, signal_offset,
-                           (uint64_t *)(void *)rg_inbox(call, signal_offset),
-                           value);
+        rg_p2p_signal_both(route, signal_offset, own, value);
     return 0;
 }
 
@@ -167,25 +209,6 @@ RG_FN int rg_flush(struct rg_call *call, int peer, int lane)
     (void)peer;
     (void)lane;
     rg_team_barrier(&call->team);
-    return 0;
-}
-
-/* One thread's wait for one local word; see rg_wait_all. */
-RG_FN int rg_wait_word(struct rg_call *call, const uint64_t *word,
-                       uint64_t value, int peer)
-{
-    struct rg_waiter waiter = RG_WAITER_INIT;
-    int status;
-
-    /* Pairs with the release store of the peer's signal. */
-    while (!rg_signal_reached(rg_load_acquire(word), value)) {
-        status = rg_wait_more(call, &waiter);
-        if (status == RG_OK)
-            continue;
-        return rg_signal_reached(rg_load_acquire(word), value)
-                   ? 0
-                   : rg_wait_failed(call, status, peer);
-    }
     return 0;
 }
 

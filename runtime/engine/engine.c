@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/device/word.h"
 #include "runtime/engine/provider.h"
@@ -162,8 +163,9 @@ static void init_card(struct rg_engine *engine)
     card->rank = config->rank;
     card->bytes = config->bytes;
     card->fd = -1;
-    if (config->host_id)
-        strncpy(card->host_id, config->host_id, sizeof(card->host_id) - 1);
+    if (config->host_id && *config->host_id)
+        card->host =
+            rg_hash(RG_HASH_INIT, config->host_id, strlen(config->host_id));
     strncpy(card->address, config->address ? config->address : "127.0.0.1",
             sizeof(card->address) - 1);
     /* The strings belong to the caller. */
@@ -268,7 +270,6 @@ static int read_card(const struct rg_engine *engine, int peer,
     if (!peer_in_range(engine, peer))
         return RG_EINVAL;
     if (data.magic != RG_ENGINE_MAGIC || data.rank != peer ||
-        data.host_id[sizeof(data.host_id) - 1] ||
         data.address[sizeof(data.address) - 1]) {
         rg_log(RG_LOG_ERROR, engine->config.rank,
                "the card for rank %d is not one of its engine", peer);
@@ -404,4 +405,12 @@ void rg_engine_advance(struct rg_engine *engine, uint64_t generation)
     for (int i = 0; i < engine->providers; i++)
         if (engine->ops[i]->advance)
             engine->ops[i]->advance(engine->states[i]);
+}
+
+int rg_engine_fd(const struct rg_engine *engine)
+{
+    for (int i = 0; i < engine->providers; i++)
+        if (engine->ops[i]->fd)
+            return engine->ops[i]->fd(engine->states[i]);
+    return -1;
 }

@@ -29,7 +29,7 @@
 
 struct rg_engine;
 
-enum { RG_ENGINE_SECRET_BYTES = 32, RG_ENGINE_CARD_BYTES = 256 };
+enum { RG_ENGINE_SECRET_BYTES = 32, RG_ENGINE_CARD_BYTES = 128 };
 
 /* As a signal offset: payload only. */
 #define RG_ENGINE_NO_SIGNAL UINT64_MAX
@@ -123,6 +123,12 @@ int rg_engine_submit(struct rg_engine *engine,
 /* Moves everything on; returns how many of `max` completions it stored. */
 int rg_engine_poll(struct rg_engine *engine,
                    struct rg_engine_completion *completions, int max);
+/*
+ * A descriptor that is readable while a poll has something from the network to
+ * deal with; -1: there is no network. Not for shm, whose commands complete in
+ * the poll after their submission, nor for deadlines.
+ */
+int rg_engine_fd(const struct rg_engine *engine);
 /* Ends all open commands RG_EABORTED; no source is read any more. */
 void rg_engine_cancel(struct rg_engine *engine);
 /*

@@ -10,7 +10,6 @@
 
 enum {
     RG_ENGINE_ADDRESS_BYTES = 48,
-    RG_ENGINE_HOST_BYTES = 64,
     RG_ENGINE_HEADER_BYTES = 4096, /* before a region the engine made */
     RG_ENGINE_PROVIDERS = 2
 };
@@ -23,7 +22,7 @@ struct rg_engine_card_data {
     int32_t rank;
     uint64_t token; /* names this life of the rank */
     uint64_t bytes; /* of the region */
-    char host_id[RG_ENGINE_HOST_BYTES];
+    uint64_t host;  /* hash of the host's identity; 0: none */
     char address[RG_ENGINE_ADDRESS_BYTES]; /* tcp; "": not there */
     uint32_t port;
     int32_t pid; /* shm: the region is this process's descriptor */
@@ -63,6 +62,7 @@ struct rg_engine_ops {
     void (*cancel)(void *state);
     int (*status)(const void *state, int peer);
     void (*advance)(void *state); /* optional */
+    int (*fd)(const void *state); /* optional */
     void (*fini)(void *state);    /* accepts half-built state */
 };
 

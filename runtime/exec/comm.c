@@ -9,6 +9,8 @@
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
+#include "runtime/exec/proxy_path.h"
+#include "runtime/exec/select.h"
 #include "runtime/transfer/route_table.h"
 
 enum { COMM_TEAM_ALIGN = 4096 };
@@ -152,17 +154,22 @@ int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out)
     const struct rg_context *context = comm->context;
     const struct rg_region_key key = rg_service_key(context->service);
     struct rg_device_info device;
-    int routes, status = context->ops->info(context->device, &device);
+    struct rg_engine_card cards[RG_CARDS];
+    int mapped, status = context->ops->info(context->device, &device);
 
     if (status == RG_OK)
-        status = rg_route_is_any(&routes);
+        status = rg_route_is_on(RG_ROUTE_P2P, &mapped);
     if (status)
         return status;
+    static_assert(sizeof cards == sizeof info_out->card,
+                  "a member's card is those of its engines");
     memset(info_out, 0, sizeof *info_out);
-    if (routes)
-        info_out->capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
-    else if (context->config.size == 1)
-        info_out->capabilities = RG_CAP_NEW_BACKEND;
+    if (mapped)
+        info_out->capabilities |= RG_CAP_P2P;
+    if (comm->proxy)
+        info_out->capabilities |= RG_CAP_PROXY;
+    if (info_out->capabilities || context->config.size == 1)
+        info_out->capabilities |= RG_CAP_NEW_BACKEND;
     info_out->preference = context->preference;
     info_out->device_kind = context->config.device;
     info_out->cores = (uint32_t)device.cores;
@@ -173,7 +180,9 @@ int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out)
                 sizeof context->settings.node_ranks);
     info_out->region_process = key.process;
     info_out->region_base = key.base;
-    rg_legacy_path_card(comm->legacy, info_out->card);
+    rg_legacy_path_card(comm->legacy, &cards[RG_CARD_LEGACY]);
+    rg_proxy_path_card(comm->proxy, &cards[RG_CARD_PROXY]);
+    memcpy(info_out->card, cards, sizeof info_out->card);
     snprintf(info_out->host_id, sizeof info_out->host_id, "%s",
              context->host_id);
     snprintf(info_out->device_uuid, sizeof info_out->device_uuid, "%s",
@@ -207,6 +216,7 @@ void rg_comm_unmake(struct rg_comm *comm)
     comm_unlink(comm);
     rg_helper_destroy(comm->helper);
     rg_legacy_path_destroy(comm->legacy);
+    rg_proxy_path_destroy(comm->proxy);
     if (comm->control_offset)
         rg_arena_free(arena, comm->control_offset);
     if (comm->workspace_offset)
@@ -243,6 +253,8 @@ int rg_comm_make(struct rg_context *context, struct rg_comm **comm_out)
         status = comm_allocate(comm);
     if (status == RG_OK)
         status = rg_legacy_path_create(comm);
+    if (status == RG_OK)
+        status = rg_proxy_path_create(comm);
     if (status == RG_OK)
         status = rg_helper_create(comm);
     if (status) {
@@ -328,10 +340,19 @@ int rg_comm_limits(struct rg_comm *comm, const struct rg_algo *algo,
 {
     const struct rg_layout *layout = &comm->layout;
     const int coll = (int)algo->collective;
+    struct rg_plan_input input = {0};
+    int runs = 0;
 
+    pthread_mutex_lock(&comm->lock);
+    input.view = comm->view;
+    for (int i = 0; i < layout->count[coll]; i++)
+        runs |= layout->algo[coll][i] == algo &&
+                rg_rules_can_run(layout, coll, i, &input);
+    pthread_mutex_unlock(&comm->lock);
     for (int i = 0; i < layout->count[coll]; i++)
         if (layout->algo[coll][i] == algo) {
-            limits_out->max_bytes = layout->limits[coll][i].max_bytes;
+            limits_out->max_bytes =
+                runs ? layout->limits[coll][i].max_bytes : 0;
             limits_out->max_chunk = layout->limits[coll][i].max_chunk;
             limits_out->max_channels = layout->shape.max_channels;
             return RG_OK;

@@ -23,6 +23,9 @@ struct rg_comm_mapped {
     struct rg_orders orders __attribute__((aligned(RG_LINE)));
 };
 
+/* What a member's card holds: one for each engine of the communicator. */
+enum { RG_CARD_LEGACY = 0, RG_CARD_PROXY, RG_CARDS };
+
 enum rg_way_state {
     RG_WAY_UNKNOWN = 0,
     RG_WAY_CHOSEN,
@@ -34,6 +37,8 @@ enum rg_way_state {
 struct rg_way {
     enum rg_way_state state;
     struct rg_region_key key; /* of the region at its end */
+    int direct;               /* as rg_view_is_direct() */
+    uint64_t card;            /* hash of the host engine's */
     struct rg_route route;
 };
 
@@ -53,6 +58,7 @@ enum { RG_WORKSPACES_MAX = 8 };
 
 struct rg_helper;
 struct rg_legacy_path;
+struct rg_proxy_path;
 struct rg_recovery;
 
 struct rg_comm {
@@ -63,6 +69,7 @@ struct rg_comm {
     struct rg_helper *helper;      /* hold.h; owned */
     struct rg_recovery *recovery;  /* runtime/recovery; owned */
     struct rg_legacy_path *legacy; /* legacy_path.h; owned */
+    struct rg_proxy_path *proxy;   /* proxy_path.h, or null; owned */
 
     /* Launches: written by the worker, read without a lock. */
     uint64_t closed;  /* 0, or -status: out of the group */

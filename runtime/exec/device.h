@@ -48,6 +48,10 @@ struct rg_device_ops {
     int (*host_alloc)(void *device, size_t bytes, void **host_out,
                       void **device_out);
     void (*host_free)(void *device, void *host);
+    /* The same for page-aligned memory that exists. Null where teams can
+     * anyway (host_reads_device). */
+    int (*host_map)(void *device, void *host, size_t bytes, void **device_out);
+    void (*host_unmap)(void *device, void *host);
 
     int (*stream_create)(void *device, void *native, void **stream_out);
     void (*stream_destroy)(void *stream);

@@ -10,9 +10,6 @@
 #include "runtime/device/word.h"
 #include "runtime/legacy/legacy.h"
 
-static_assert((int)RG_MEMBER_CARD_BYTES == (int)RG_ENGINE_CARD_BYTES,
-              "a member's card is the engine's");
-
 struct rg_legacy_path {
     struct rg_legacy *legacy;
     struct rg_comm *comm;
@@ -103,12 +100,9 @@ void rg_legacy_path_destroy(struct rg_legacy_path *path)
 }
 
 void rg_legacy_path_card(const struct rg_legacy_path *path,
-                         unsigned char card_out[RG_MEMBER_CARD_BYTES])
+                         struct rg_engine_card *card_out)
 {
-    struct rg_engine_card card;
-
-    rg_legacy_get_card(path->legacy, &card);
-    memcpy(card_out, card.bytes, RG_MEMBER_CARD_BYTES);
+    rg_legacy_get_card(path->legacy, card_out);
 }
 
 /* ---- one invocation ----------------------------------------------------- */
@@ -462,7 +456,9 @@ static int apply(struct rg_comm *comm)
         path->ranks[rank] = view->members[slot].world_rank;
         if (path->ranks[rank] == comm->context->config.rank)
             next.rank = rank;
-        memcpy(cards[rank].bytes, view->members[slot].info.card,
+        memcpy(cards[rank].bytes,
+               view->members[slot].info.card +
+                   RG_CARD_LEGACY * sizeof cards[rank].bytes,
                sizeof cards[rank].bytes);
     }
     status = rg_legacy_apply(path->legacy, &next);

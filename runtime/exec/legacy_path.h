@@ -12,6 +12,7 @@
 #ifndef RG_EXEC_LEGACY_PATH_H
 #define RG_EXEC_LEGACY_PATH_H
 
+#include "runtime/engine/engine.h"
 #include "runtime/exec/comm.h"
 
 struct rg_legacy_path;
@@ -34,7 +35,7 @@ int rg_legacy_path_create(struct rg_comm *comm);
 void rg_legacy_path_destroy(struct rg_legacy_path *path);
 /* What the others need to reach this rank. */
 void rg_legacy_path_card(const struct rg_legacy_path *path,
-                         unsigned char card_out[RG_MEMBER_CARD_BYTES]);
+                         struct rg_engine_card *card_out);
 
 /*
  * The user's thread: in the stream's order. Amidst a change it waits for its

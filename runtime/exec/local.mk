@@ -11,6 +11,7 @@ librg_exec_a_SOURCES = \
 	runtime/exec/legacy_path.c runtime/exec/legacy_path.h \
 	runtime/exec/locality.c runtime/exec/locality.h \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
+	runtime/exec/proxy_path.c runtime/exec/proxy_path.h \
 	runtime/exec/routes.c runtime/exec/routes.h \
 	runtime/exec/select.c runtime/exec/select.h
 

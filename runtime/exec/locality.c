@@ -44,3 +44,50 @@ void rg_locality_build(const struct rg_view *view, uint64_t node_ranks,
     for (int r = 0; r < view->nactive; r++)
         places[r].size = places[first_of(view, node_ranks, places, r)].size;
 }
+
+static int has_fault(const struct rg_view *view, int slot, int other)
+{
+    for (int i = 0; i < view->nfaults; i++)
+        if ((view->faults[i].from == slot && view->faults[i].to == other) ||
+            (view->faults[i].from == other && view->faults[i].to == slot))
+            return 1;
+    return 0;
+}
+
+static int is_mapped(const struct rg_view *view, int slot, int other)
+{
+    const struct rg_member_info *a = &view->members[slot].info;
+    const struct rg_member_info *b = &view->members[other].info;
+
+    return a->capabilities & b->capabilities & RG_CAP_P2P &&
+           strcmp(a->host_id, b->host_id) == 0 && !has_fault(view, slot, other);
+}
+
+int rg_view_is_all_direct(const struct rg_view *view)
+{
+    const int first = view->nactive ? view->order[0] : 0;
+
+    for (int rank = 0; rank < view->nactive; rank++)
+        if (view->nactive > 1 &&
+            (!(view->members[view->order[rank]].info.capabilities &
+               RG_CAP_P2P) ||
+             strcmp(view->members[view->order[rank]].info.host_id,
+                    view->members[first].info.host_id) != 0))
+            return 0;
+    for (int i = 0; i < view->nfaults; i++)
+        if (rg_view_rank_of(view, view->faults[i].from) >= 0 &&
+            rg_view_rank_of(view, view->faults[i].to) >= 0)
+            return 0;
+    return 1;
+}
+
+/* On CUDA all that comes in lies in one place: in the region, or in the host
+ * segment. */
+int rg_view_is_direct(const struct rg_view *view, int slot, int other)
+{
+    if (slot == other)
+        return 1;
+    if (view->members[slot].info.device_kind == RG_DEVICE_CUDA)
+        return rg_view_is_all_direct(view);
+    return is_mapped(view, slot, other);
+}

@@ -17,4 +17,12 @@
 void rg_locality_build(const struct rg_view *view, uint64_t node_ranks,
                        struct rg_plan *plan_out);
 
+/*
+ * What the view's facts say: whether both map each other's region. All members
+ * agree on it.
+ */
+int rg_view_is_direct(const struct rg_view *view, int slot, int other);
+/* The same for each pair of the view. */
+int rg_view_is_all_direct(const struct rg_view *view);
+
 #endif

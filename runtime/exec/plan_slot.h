@@ -42,7 +42,7 @@ struct rg_selection;
 /* What a plan is made from, beside the layout. */
 struct rg_plan_input {
     const struct rg_view *view;
-    const struct rg_route *routes; /* [view->nactive]; null: all direct */
+    const struct rg_route *routes; /* [view->nactive]; not for rules alone */
     int rank;
     enum rg_device_kind kind;
     int channels;        /* of a rule that does not say how many */

@@ -4,7 +4,10 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
+#include "runtime/exec/locality.h"
+#include "runtime/exec/proxy_path.h"
 #include "runtime/transfer/route_table.h"
+#include "runtime/transfer/routes/proxy/proxy.h"
 
 static struct rg_region_key key_of(const struct rg_member *member)
 {
@@ -29,57 +32,121 @@ static int fetch_fd(void *arg, int world_rank, int *fd_out)
                               fd_out);
 }
 
+static void card_of(const struct rg_member *member,
+                    struct rg_engine_card *card_out)
+{
+    memcpy(card_out->bytes,
+           member->info.card + RG_CARD_PROXY * sizeof card_out->bytes,
+           sizeof card_out->bytes);
+}
+
+static uint64_t card_hash(const struct rg_member *member)
+{
+    struct rg_engine_card card;
+
+    card_of(member, &card);
+    return rg_hash(RG_HASH_INIT, card.bytes, sizeof card.bytes);
+}
+
 /* The first way that connects; kept in way->route. */
 static int way_choose(struct rg_comm *comm, const struct rg_member *member,
-                      int slot, struct rg_way *way)
+                      int slot, int direct, struct rg_way *way)
 {
     const struct rg_fd_source source = {fetch_fd, comm};
-    const struct rg_route_peer peer = {
-        .world_rank = member->world_rank,
-        .slot = slot,
-        .same_host = strcmp(member->info.host_id, comm->context->host_id) == 0,
-        .key = key_of(member)};
-    int status =
-        rg_route_choose(comm->context->service, &peer, &source, &way->route);
+    struct rg_engine_card card;
+    const struct rg_route_peer peer = {.world_rank = member->world_rank,
+                                       .slot = slot,
+                                       .direct = direct,
+                                       .key = key_of(member),
+                                       .proxy =
+                                           rg_proxy_path_proxy(comm->proxy),
+                                       .card = &card};
+    int status;
 
+    card_of(member, &card);
+    status =
+        rg_route_choose(comm->context->service, &peer, &source, &way->route);
     if (status)
         return status;
     way->key = peer.key;
+    way->direct = direct;
+    way->card = card_hash(member);
     way->state = RG_WAY_CHOSEN;
     return RG_OK;
+}
+
+/* Whether the own mark is on the peer's board by now. */
+static int way_mark(struct rg_comm *comm, const struct rg_member *member,
+                    const struct rg_way *way)
+{
+    struct rg_service *service = comm->context->service;
+    const int rank = comm->context->config.rank;
+    const uint64_t salt = rg_comm_proof_salt(rg_service_key(service), rank);
+    uint64_t mark[RG_PROOF_BYTES / 8], at;
+
+    if (way->route.kind != RG_ROUTE_PROXY)
+        return rg_service_proof_write(
+            service, member->world_rank, salt,
+            rg_comm_proof_salt(way->key, member->world_rank));
+    at = rg_service_proof_mark(salt, rank, member->world_rank, mark);
+    return rg_proxy_note(rg_proxy_path_proxy(comm->proxy), member->world_rank,
+                         at, mark, sizeof mark) == RG_OK;
+}
+
+/* Whether the peer's mark is on the own board. */
+static int way_is_marked(struct rg_comm *comm, const struct rg_member *member,
+                         const struct rg_way *way)
+{
+    const int rank = comm->context->config.rank;
+    const uint64_t salt = rg_comm_proof_salt(way->key, member->world_rank);
+    uint64_t mark[RG_PROOF_BYTES / 8], seen[RG_PROOF_BYTES / 8], at;
+
+    if (way->route.kind != RG_ROUTE_PROXY)
+        return rg_service_proof_check(comm->context->service,
+                                      member->world_rank, salt);
+    at = rg_service_proof_mark(salt, member->world_rank, rank, mark);
+    rg_proxy_read(rg_proxy_path_proxy(comm->proxy), at, seen, sizeof seen);
+    return memcmp(seen, mark, sizeof mark) == 0;
 }
 
 /* Leaves the own mark with the peer and looks for the peer's here. */
 static void way_prove(struct rg_comm *comm, const struct rg_member *member,
                       struct rg_way *way)
 {
-    struct rg_service *service = comm->context->service;
-    const int rank = comm->context->config.rank;
-    const uint64_t peer_salt = rg_comm_proof_salt(way->key, member->world_rank);
-
     if (way->state == RG_WAY_CHOSEN && way->route.kind != RG_ROUTE_NULL &&
-        rg_service_proof_write(
-            service, member->world_rank,
-            rg_comm_proof_salt(rg_service_key(service), rank), peer_salt))
+        way_mark(comm, member, way))
         way->state = RG_WAY_MARKED;
-    if (way->state != RG_WAY_MARKED ||
-        !rg_service_proof_check(service, member->world_rank, peer_salt))
+    if (way->state != RG_WAY_MARKED || !way_is_marked(comm, member, way))
         return;
     way->state = RG_WAY_PROVED;
-    rg_log(RG_LOG_INFO, rank, "route to rank %d: %s", member->world_rank,
-           rg_route_name(way->route.kind));
+    rg_log(RG_LOG_INFO, comm->context->config.rank, "route to rank %d: %s",
+           member->world_rank, rg_route_name(way->route.kind));
 }
 
-static int way_find(struct rg_comm *comm, const struct rg_member *member,
-                    int slot)
+/* Whether the way that is known still leads to the member. */
+static int way_stands(struct rg_comm *comm, const struct rg_member *member,
+                      int direct, const struct rg_way *way)
 {
     const struct rg_region_key key = key_of(member);
+
+    return way->state != RG_WAY_UNKNOWN && way->direct == direct &&
+           way->card == card_hash(member) &&
+           memcmp(&way->key, &key, sizeof key) == 0 &&
+           (way->route.kind != RG_ROUTE_PROXY ||
+            rg_proxy_status(rg_proxy_path_proxy(comm->proxy),
+                            member->world_rank) == RG_OK);
+}
+
+static int way_find(struct rg_comm *comm, const struct rg_view *view, int own,
+                    int slot)
+{
+    const struct rg_member *member = &view->members[slot];
+    const int direct = rg_view_is_direct(view, own, slot);
     struct rg_way *way = &comm->ways[slot];
     int status = RG_OK;
 
-    if (way->state == RG_WAY_UNKNOWN ||
-        memcmp(&way->key, &key, sizeof key) != 0)
-        status = way_choose(comm, member, slot, way);
+    if (!way_stands(comm, member, direct, way))
+        status = way_choose(comm, member, slot, direct, way);
     if (status == RG_OK)
         way_prove(comm, member, way);
     return status;
@@ -88,13 +155,14 @@ static int way_find(struct rg_comm *comm, const struct rg_member *member,
 int rg_comm_routes_find(struct rg_comm *comm, const struct rg_view *view,
                         struct rg_bitset *missing)
 {
+    const int own = rg_view_slot_of(view, comm->context->config.rank);
     int status = RG_OK;
 
     rg_bitset_zero(missing);
     for (int rank = 0; rank < view->nactive; rank++) {
         const int slot = view->order[rank];
         const struct rg_member *member = &view->members[slot];
-        const int found = way_find(comm, member, slot);
+        const int found = way_find(comm, view, own, slot);
 
         if (found)
             return found;

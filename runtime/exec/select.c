@@ -7,6 +7,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/device/share.h"
+#include "runtime/exec/locality.h"
 #include "runtime/policy/default.h"
 #include "runtime/policy/table.h"
 #include "runtime/regroup.h"
@@ -348,24 +349,16 @@ int rg_policy_canonical(const char *text, const struct rg_algo *const *algos,
 
 /* ---- what can run ------------------------------------------------------- */
 
-static int all_direct(const struct rg_plan_input *input)
-{
-    for (int i = 0; input->routes && i < input->view->nactive; i++)
-        if (input->routes[i].kind != RG_ROUTE_P2P &&
-            input->routes[i].kind != RG_ROUTE_SELF)
-            return 0;
-    return 1;
-}
-
-static int eligible(const struct rg_layout *layout, int coll, int index,
-                    const struct rg_plan_input *input)
+int rg_rules_can_run(const struct rg_layout *layout, int coll, int index,
+                     const struct rg_plan_input *input)
 {
     const struct rg_algo *algo = layout->algo[coll][index];
     const int n = input->view->nactive;
 
     return layout->limits[coll][index].max_bytes > 0 && n >= algo->min_ranks &&
            n <= algo->max_ranks &&
-           (!(algo->flags & RG_ALGO_DIRECT) || all_direct(input));
+           (!(algo->flags & RG_ALGO_DIRECT) ||
+            rg_view_is_all_direct(input->view));
 }
 
 /* The algorithm of that name if it can run, or -1. */
@@ -374,7 +367,8 @@ static int choose(const struct rg_layout *layout, int coll, const char *name,
 {
     const int index = rg_layout_find(layout, coll, name);
 
-    return index >= 0 && eligible(layout, coll, index, input) ? index : -1;
+    return index >= 0 && rg_rules_can_run(layout, coll, index, input) ? index
+                                                                      : -1;
 }
 
 static int unfit(const struct rg_plan_input *input, enum rg_log_level level,
@@ -579,7 +573,8 @@ static void list_rest(struct list *list)
 
     for (choice.index = list->layout->count[list->coll] - 1; choice.index >= 0;
          choice.index--)
-        if (eligible(list->layout, list->coll, choice.index, list->input))
+        if (rg_rules_can_run(list->layout, list->coll, choice.index,
+                             list->input))
             list_add(list, &choice);
 }
 

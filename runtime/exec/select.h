@@ -29,6 +29,9 @@ void rg_selection_destroy(struct rg_selection *selection);
 /* Whether it is of this text; null is of none. */
 int rg_selection_is(const struct rg_selection *selection, const char *text);
 
+/* Whether the collective's algorithm of that index runs in the input's view. */
+int rg_rules_can_run(const struct rg_layout *layout, int coll, int index,
+                     const struct rg_plan_input *input);
 /* RG_OK, or what rg_selection_create() says. */
 int rg_rules_build(const struct rg_layout *layout,
                    const struct rg_plan_input *input,

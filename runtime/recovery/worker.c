@@ -8,6 +8,7 @@
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
+#include "runtime/exec/proxy_path.h"
 #include "runtime/exec/routes.h"
 #include "runtime/exec/select.h"
 #include "runtime/recovery/recovery.h"
@@ -318,6 +319,8 @@ static int view_open(struct rg_recovery *recovery)
     rg_comm_routes_dense(comm, comm->view, comm->routes);
     pthread_mutex_lock(&comm->lock);
     status = rg_plan_build(&comm->layout, &input, comm->plan);
+    if (status == RG_OK)
+        rg_proxy_path_plan(comm, comm->plan);
     pthread_mutex_unlock(&comm->lock);
     if (status == RG_OK)
         status = check_selection(recovery, &input);
@@ -388,6 +391,7 @@ static void on_activate(struct rg_recovery *recovery, uint64_t epoch)
         give_up(recovery, status);
         return;
     }
+    rg_proxy_path_enter(comm, comm->view);
     recovery->finding = 1;
     recovery->finding_limit =
         rg_clock_after_ms(settings_of(recovery)->bootstrap_ms);

@@ -8,7 +8,7 @@
 
 /* In order of preference; the null route connects always. */
 static const struct rg_route_provider *const route_providers[] = {
-    &rg_route_p2p, &rg_route_null};
+    &rg_route_p2p, &rg_route_proxy, &rg_route_null};
 
 static int route_disabled(const struct rg_route_provider *provider,
                           int *disabled_out)
@@ -30,19 +30,22 @@ static int route_disabled(const struct rg_route_provider *provider,
     return RG_OK;
 }
 
-int rg_route_is_any(int *any_out)
+int rg_route_is_on(enum rg_route_kind kind, int *on_out)
 {
     const int providers = sizeof route_providers / sizeof *route_providers;
-    int disabled, any = 0;
+    int disabled;
 
+    *on_out = 0;
     for (int i = 0; i < providers; i++) {
-        const int status = route_disabled(route_providers[i], &disabled);
+        const int status = route_providers[i]->kind == kind
+                               ? route_disabled(route_providers[i], &disabled)
+                               : RG_ENOTSUP;
 
-        if (status)
+        if (status == RG_OK)
+            *on_out = !disabled;
+        else if (status != RG_ENOTSUP)
             return status;
-        any |= !disabled && route_providers[i]->kind != RG_ROUTE_NULL;
     }
-    *any_out = any;
     return RG_OK;
 }
 

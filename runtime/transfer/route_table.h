@@ -9,12 +9,17 @@
 #include "runtime/device/route.h"
 #include "runtime/transfer/service.h"
 
+struct rg_engine_card;
+struct rg_proxy;
+
 /* A peer as the view and the exchange describe it. */
 struct rg_route_peer {
     int world_rank;
     int slot;
-    int same_host;
+    int direct; /* its region may be mapped here, by what both ends know */
     struct rg_region_key key;
+    struct rg_proxy *proxy;            /* null: there is none */
+    const struct rg_engine_card *card; /* of the peer's */
 };
 
 struct rg_route_provider {
@@ -27,10 +32,11 @@ struct rg_route_provider {
 };
 
 extern const struct rg_route_provider rg_route_p2p;
+extern const struct rg_route_provider rg_route_proxy;
 extern const struct rg_route_provider rg_route_null;
 
-/* Whether any route but that to oneself is switched on. RG_OK, RG_ECONFIG. */
-int rg_route_is_any(int *any_out);
+/* Whether routes of this kind are switched on. RG_OK, RG_ECONFIG. */
+int rg_route_is_on(enum rg_route_kind kind, int *on_out);
 /*
  * One entry; falls through to the null route. RG_OK, or RG_ECONFIG for a
  * malformed switch.

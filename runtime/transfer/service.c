@@ -182,3 +182,10 @@ int rg_service_proof_check(struct rg_service *service, int world_rank,
     return proof_holds(service, service->region, world_rank,
                        service->world_rank, peer_salt);
 }
+
+uint64_t rg_service_proof_mark(uint64_t salt, int from, int on,
+                               uint64_t mark_out[RG_PROOF_BYTES / 8])
+{
+    proof_pattern(salt, from, on, mark_out);
+    return (uint64_t)from * RG_PROOF_BYTES;
+}

@@ -63,4 +63,12 @@ int rg_service_proof_write(struct rg_service *service, int world_rank,
 int rg_service_proof_check(struct rg_service *service, int world_rank,
                            uint64_t peer_salt);
 
+/*
+ * Where a route only writes: what rank `from` leaves on the board of rank `on`,
+ * and at which offset there. A mark is one that its writer has sent, which may
+ * be compared with this.
+ */
+uint64_t rg_service_proof_mark(uint64_t salt, int from, int on,
+                               uint64_t mark_out[RG_PROOF_BYTES / 8]);
+
 #endif

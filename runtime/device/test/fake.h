@@ -71,6 +71,7 @@ static struct rg_plan *fake_plan(struct fake *fake)
     plan->epoch = FAKE_EPOCH;
     plan->first_seq = 1;
     plan->nranks = FAKE_RANKS;
+    plan->landing = (uint8_t *)fake->region[0];
     for (int i = 0; i < FAKE_RANKS; i++)
         plan->routes[i] =
             (struct rg_route){.kind = i ? RG_ROUTE_P2P : RG_ROUTE_SELF,

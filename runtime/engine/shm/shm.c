@@ -99,8 +99,8 @@ static int shm_init(struct rg_engine *engine, void **state_out)
 static int same_host(const struct rg_engine_card_data *own,
                      const struct rg_engine_card_data *card)
 {
-    return own->host_id[0] && own->fd >= 0 && card->fd >= 0 &&
-           !strcmp(own->host_id, card->host_id);
+    return own->host && own->fd >= 0 && card->fd >= 0 &&
+           own->host == card->host;
 }
 
 /* Maps the card's descriptor if it is what the card says; else null. */

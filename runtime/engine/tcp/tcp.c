@@ -381,6 +381,11 @@ static void tcp_advance(void *state)
             rg_tcp_read(tcp, tcp->links[i].conn);
 }
 
+static int tcp_fd(const void *state)
+{
+    return ((const struct rg_tcp *)state)->epoll_fd;
+}
+
 const struct rg_engine_ops rg_engine_tcp = {
     .name = "tcp",
     .init = tcp_init,
@@ -391,5 +396,6 @@ const struct rg_engine_ops rg_engine_tcp = {
     .cancel = tcp_cancel,
     .status = tcp_status,
     .advance = tcp_advance,
+    .fd = tcp_fd,
     .fini = tcp_fini,
 };

@@ -119,6 +119,7 @@ static int build(struct world *world, int n, const char *policy)
     assert_non_null(world->view);
     for (int i = 0; i < n; i++) {
         world->view->members[i].status = RG_MEMBER_ACTIVE;
+        world->view->members[i].info.capabilities = RG_CAP_P2P;
         world->routes[i] =
             (struct rg_route){.kind = i == 1 ? RG_ROUTE_SELF : RG_ROUTE_P2P,
                               .base = REGION_BASE + i * SHARE,
@@ -329,7 +330,7 @@ static void direct_algorithms_need_every_route(void **state)
     struct world *world = *state;
 
     assert_int_equal(build(world, 3, ""), RG_OK);
-    world->routes[2].kind = RG_ROUTE_NULL;
+    world->view->members[2].info.capabilities = RG_CAP_PROXY;
     assert_int_equal(rg_plan_build(&world->layout, &world->input, world->plan),
                      RG_OK);
     assert_int_equal(rule_at(world, 8)->algo, CHUNKS);

@@ -160,7 +160,7 @@ static struct rg_route_peer peer_of(const struct world *world, int rank)
 {
     return (struct rg_route_peer){.world_rank = rank,
                                   .slot = 10 + rank,
-                                  .same_host = 1,
+                                  .direct = 1,
                                   .key = rg_service_key(world->service[rank])};
 }
 
@@ -347,7 +347,7 @@ static void p2p_reaches_one_host_only(void **state)
     assert_int_equal(route.kind, RG_ROUTE_P2P);
     assert_int_equal(route.bytes, REGION_BYTES);
     peer = peer_of(world, 2);
-    peer.same_host = 0;
+    peer.direct = 0;
     route = choose(world, 0, &peer);
     assert_int_equal(route.kind, RG_ROUTE_NULL);
     assert_null(route.base);
@@ -370,15 +370,15 @@ static void switches_turn_a_route_off(void **state)
     int any;
 
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(rg_route_is_any(&any), RG_OK);
+        assert_int_equal(rg_route_is_on(RG_ROUTE_P2P, &any), RG_OK);
         assert_true(any);
         setenv(names[i], "1", 1);
-        assert_int_equal(rg_route_is_any(&any), RG_OK);
+        assert_int_equal(rg_route_is_on(RG_ROUTE_P2P, &any), RG_OK);
         assert_false(any);
         assert_int_equal(choose(world, 0, &peer).kind, RG_ROUTE_NULL);
         assert_int_equal(choose(world, 0, &self).kind, RG_ROUTE_SELF);
         setenv(names[i], "maybe", 1);
-        assert_int_equal(rg_route_is_any(&any), RG_ECONFIG);
+        assert_int_equal(rg_route_is_on(RG_ROUTE_P2P, &any), RG_ECONFIG);
         assert_int_equal(
             rg_route_choose(world->service[0], &peer, &source, &route),
             RG_ECONFIG);

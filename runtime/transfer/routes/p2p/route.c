@@ -12,7 +12,7 @@ static int p2p_connect(struct rg_service *service,
     void *base;
     int status;
 
-    if (!peer->same_host)
+    if (!peer->direct)
         return RG_ENOTSUP;
     status =
         rg_service_map(service, peer->world_rank, &peer->key, source, &base);
