@@ -340,9 +340,11 @@ static int sweep_types(struct sweep *sweep)
 
 static int runs_here(const struct sweep *sweep, const struct rg_algo *algo)
 {
+    struct rg_comm_limits limits;
+
     return algo->collective == sweep->shared->collective->collective &&
-           sweep->view.nranks >= algo->min_ranks &&
-           sweep->view.nranks <= algo->max_ranks;
+           rg_comm_limits(sweep->session->comm, algo, &limits) == RG_OK &&
+           limits.max_bytes > 0;
 }
 
 static int is_all(const char *algo)

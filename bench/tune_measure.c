@@ -90,8 +90,7 @@ static int bases_of(const struct tune_ranks *ranks, struct tune_base *bases,
         struct rg_comm_limits limits;
 
         if (algo->collective != ranks->subject.collective ||
-            ranks->job->size < algo->min_ranks ||
-            ranks->job->size > algo->max_ranks || n == TUNE_BASES_MAX ||
+            n == TUNE_BASES_MAX ||
             rg_comm_limits(ranks->session->comm, algo, &limits) != RG_OK ||
             limits.max_bytes == 0)
             continue;

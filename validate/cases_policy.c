@@ -32,9 +32,10 @@ struct candidates {
     int count, limited;
 };
 
-static void take_candidates(int nranks, int limited,
+static void take_candidates(struct rg_comm *comm, int nranks, int limited,
                             struct candidates *candidates)
 {
+    struct rg_comm_limits here;
     const struct rg_shape shape = {nranks < 2 ? 2 : nranks, 1, 1ull << 40};
 
     for (int i = 0; rg_algos[i] && candidates->count < ALGOS_MAX; i++) {
@@ -42,7 +43,7 @@ static void take_candidates(int nranks, int limited,
         struct rg_limits limits = {0};
 
         if (algo->collective != RG_COLL_all_reduce ||
-            nranks < algo->min_ranks || nranks > algo->max_ranks ||
+            rg_comm_limits(comm, algo, &here) != RG_OK || !here.max_bytes ||
             !algo->layout(&shape, &limits) ||
             (limits.max_bytes < UINT64_MAX) != limited)
             continue;
@@ -64,11 +65,12 @@ static void name_row(struct rg_policy_row *row, const char *name)
     }
 }
 
-static void find_candidates(int nranks, struct candidates *candidates)
+static void find_candidates(struct rg_comm *comm, int nranks,
+                            struct candidates *candidates)
 {
     *candidates = (struct candidates){.count = 0};
-    take_candidates(nranks, 1, candidates);
-    take_candidates(nranks, 0, candidates);
+    take_candidates(comm, nranks, 1, candidates);
+    take_candidates(comm, nranks, 0, candidates);
 }
 
 /*
@@ -96,17 +98,17 @@ static struct rg_policy_row row_of(const struct candidates *candidates,
     return row;
 }
 
-static int fill_bounds(struct rg_policy_table *table, int nranks, int turn)
+static int fill_bounds(struct rg_policy_table *table,
+                       const struct candidates *candidates, int nranks,
+                       int turn)
 {
-    struct candidates candidates;
     int status = RG_OK;
 
-    find_candidates(nranks, &candidates);
     for (int nth = 0; status == RG_OK && nth <= BOUNDS; nth++) {
         const struct rg_policy_row any =
-            row_of(&candidates, nranks, RG_POLICY_ANY_DTYPE, nth, turn);
+            row_of(candidates, nranks, RG_POLICY_ANY_DTYPE, nth, turn);
         const struct rg_policy_row own =
-            row_of(&candidates, nranks, RG_f64, nth, turn + 1);
+            row_of(candidates, nranks, RG_f64, nth, turn + 1);
 
         status = rg_policy_add_row(table, &any);
         if (status == RG_OK)
@@ -118,7 +120,8 @@ static int fill_bounds(struct rg_policy_table *table, int nranks, int turn)
 enum { MIXED_AT = 20000 }; /* between two of the bounds */
 
 /* One algorithm for all sizes: number `turn`, in small and in large chunks. */
-static int fill_mixed(struct rg_policy_table *table, int nranks, int turn)
+static int fill_mixed(struct rg_policy_table *table,
+                      const struct candidates *candidates, int nranks, int turn)
 {
     struct rg_policy_row row = {.collective = RG_COLL_all_reduce,
                                 .dtype = RG_POLICY_ANY_DTYPE,
@@ -126,24 +129,39 @@ static int fill_mixed(struct rg_policy_table *table, int nranks, int turn)
                                 .max_ranks = nranks,
                                 .max = MIXED_AT,
                                 .channels = 1};
-    struct candidates candidates;
-    int pick, status;
+    const int unlimited = candidates->count - candidates->limited;
+    const int pick = candidates->limited + turn % unlimited;
+    int status;
 
-    find_candidates(nranks, &candidates);
-    pick = candidates.limited + turn % (candidates.count - candidates.limited);
-    name_row(&row, candidates.algo[pick]->name);
-    row.chunk = candidates.chunk[pick];
+    name_row(&row, candidates->algo[pick]->name);
+    row.chunk = candidates->chunk[pick];
     status = rg_policy_add_row(table, &row);
     row.min = MIXED_AT;
     row.max = UINT64_MAX;
-    row.chunk = 17 * candidates.chunk[pick];
+    row.chunk = 17 * candidates->chunk[pick];
     return status ? status : rg_policy_add_row(table, &row);
 }
 
-typedef int fill_table(struct rg_policy_table *table, int nranks, int turn);
+typedef int fill_table(struct rg_policy_table *table,
+                       const struct candidates *candidates, int nranks,
+                       int turn);
+
+/* ---- trials ------------------------------------------------------------- */
+
+struct follow {
+    struct rg_suite *suite;        /* borrowed, as the result */
+    struct rg_case_result *result; /* a failure there stops the case */
+    int nranks;
+    struct candidates candidates;
+    struct rg_trial trials[NTRIALS];
+    uint64_t bytes[NTRIALS];
+    enum rg_dtype dtype[NTRIALS];
+    struct rg_graph *graphs[NTRIALS];
+    uint64_t seed;
+};
 
 /* Table `turn` for so many ranks, as it comes back from its own text. */
-static int make_table(fill_table *fill, int nranks, int turn,
+static int make_table(fill_table *fill, const struct follow *follow, int turn,
                       struct rg_policy_table **table_out, char **text_out)
 {
     struct rg_policy_table *made;
@@ -151,7 +169,7 @@ static int make_table(fill_table *fill, int nranks, int turn,
     int status = rg_policy_create("any", &made);
 
     if (status == RG_OK)
-        status = fill(made, nranks, turn);
+        status = fill(made, &follow->candidates, follow->nranks, turn);
     if (status == RG_OK)
         status = rg_policy_write(made, text_out);
     rg_policy_destroy(made);
@@ -165,19 +183,6 @@ static int make_table(fill_table *fill, int nranks, int turn,
     }
     return status;
 }
-
-/* ---- trials ------------------------------------------------------------- */
-
-struct follow {
-    struct rg_suite *suite;        /* borrowed, as the result */
-    struct rg_case_result *result; /* a failure there stops the case */
-    int nranks;
-    struct rg_trial trials[NTRIALS];
-    uint64_t bytes[NTRIALS];
-    enum rg_dtype dtype[NTRIALS];
-    struct rg_graph *graphs[NTRIALS];
-    uint64_t seed;
-};
 
 static int follow_ok(struct follow *follow, int status, const char *what)
 {
@@ -207,6 +212,7 @@ static int follow_begin(struct follow *follow, struct rg_suite *suite,
     follow->seed = suite->options->seed;
     ok = follow_ok(follow, rg_comm_view(suite->comm, &view), "rg_comm_view");
     follow->nranks = view.nranks;
+    find_candidates(suite->comm, view.nranks, &follow->candidates);
     for (int i = 0; i < NTRIALS && ok; i++) {
         const struct rg_trial_spec spec = spec_of(i);
 
@@ -304,8 +310,7 @@ static void run_table(struct follow *follow, int turn)
     struct rg_policy_table *table;
     char *text;
 
-    if (!follow_ok(follow,
-                   make_table(fill_bounds, follow->nranks, turn, &table, &text),
+    if (!follow_ok(follow, make_table(fill_bounds, follow, turn, &table, &text),
                    "a table"))
         return;
     if (follow_ok(follow, rg_comm_set_policy(follow->suite->comm, text),
@@ -356,8 +361,7 @@ static int select_mixed(struct follow *follow, int turn)
     char *text;
     int ok;
 
-    if (!follow_ok(follow,
-                   make_table(fill_mixed, follow->nranks, turn, &table, &text),
+    if (!follow_ok(follow, make_table(fill_mixed, follow, turn, &table, &text),
                    "a table"))
         return 0;
     ok = follow_ok(follow, rg_comm_set_policy(follow->suite->comm, text),
@@ -389,10 +393,7 @@ static void replay_mixed(struct follow *follow, struct rg_graph *graph)
 /* How many algorithms are for all sizes. */
 static int count_unlimited(const struct follow *follow)
 {
-    struct candidates candidates;
-
-    find_candidates(follow->nranks, &candidates);
-    return candidates.count - candidates.limited;
+    return follow->candidates.count - follow->candidates.limited;
 }
 
 /*

@@ -240,6 +240,8 @@ static void run_policy(struct rg_suite *suite, const struct rg_case *test,
         capture(&replay, 0, 0, 3);
     for (int around = 0; around < 2; around++) {
         for (int k = 0; (algorithm = rg_suite_algorithm(k)) != NULL; k++) {
+            if (!rg_suite_runs(suite, algorithm))
+                continue;
             if (!rg_case_can_go_on(result) ||
                 !replay_ok(&replay, rg_suite_select(suite, algorithm),
                            "rg_comm_set_policy"))

@@ -144,8 +144,10 @@ static void set_wish(const struct selection *self, enum rg_wish wish)
                                         : "fast",
                1);
     }
-    if (self->scenario->no_route)
+    if (self->scenario->no_route) {
         setenv("RG_DISABLE_P2P_ROUTE", "1", 1);
+        setenv("RG_DISABLE_HOST_PROXY_ROUTE", "1", 1);
+    }
     setenv("RG_LOG", "warn", 1);
 }
 

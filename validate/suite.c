@@ -170,11 +170,25 @@ int rg_suite_select(struct rg_suite *suite, const char *algorithm)
 }
 
 /* Why the case says nothing about this backend, or null. */
+int rg_suite_runs(const struct rg_suite *suite, const char *algorithm)
+{
+    struct rg_comm_limits limits;
+
+    for (int i = 0; algorithm && rg_algos[i]; i++)
+        if (rg_algos[i]->collective == RG_COLL_all_reduce &&
+            strcmp(rg_algos[i]->name, algorithm) == 0)
+            return rg_comm_limits(suite->comm, rg_algos[i], &limits) == RG_OK &&
+                   limits.max_bytes > 0;
+    return 1;
+}
+
 static const char *inapplicable(const struct rg_suite *suite,
                                 const struct rg_case *test)
 {
     if (suite->backend != RG_BACKEND_LEGACY)
-        return NULL;
+        return rg_suite_runs(suite, test->algorithm)
+                   ? NULL
+                   : "the algorithm does not run by these routes";
     if (test->captures)
         return "the legacy backend cannot be captured";
     if (test->algorithm != NULL)

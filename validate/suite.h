@@ -139,6 +139,9 @@ int rg_suite_select(struct rg_suite *suite, const char *algorithm);
 
 /* The n-th all-reduce algorithm's name, null behind the last. */
 const char *rg_suite_algorithm(int n);
+/* Whether it can run in the view in force, by its ranks and routes; null: any.
+ */
+int rg_suite_runs(const struct rg_suite *suite, const char *algorithm);
 
 /* ---- for the program ---------------------------------------------------- */
 
