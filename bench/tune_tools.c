@@ -433,8 +433,8 @@ static int run_plot(const struct tool *tool, const struct tool_options *options)
     arguments[n] = options->files[0];
     fflush(NULL);
     execv(path, (char *const *)arguments);
-    fprintf(stderr, "%s: cannot run '%s' (RG_SCRIPTS_DIR says where it is)\n",
-            tool->program.name, path);
+    rg_say(tool->program.name,
+           "cannot run '%s' (RG_SCRIPTS_DIR says where it is)", path);
     return RG_EXIT_ENVIRONMENT;
 }
 
