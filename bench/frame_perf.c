@@ -11,12 +11,16 @@
 
 #include "algos/algos.h"
 #include "harness/options.h"
+#include "harness/output.h"
 #include "harness/report.h"
 #include "harness/session.h"
 #include "harness/stats.h"
 #include "harness/verdict.h"
 
 enum { FULL, BARE, KINDS };
+
+/* Largest buffers that rg_all_reduce_bare() serves. */
+enum { MOST_EMU = 8, MOST_CUDA = 8192 };
 
 struct frame_options {
     struct rg_launch_options launch;
@@ -35,7 +39,7 @@ struct frame_options {
 
 static const struct rg_option table[] = {
     {RG_OPTION_SIZE, 'b', "bytes", AT(bytes), NULL, 0, 0, "SIZE",
-     "buffer of a rank, at most 8K (8)"},
+     "buffer of a rank, at most 8 on emu, 8K on cuda (8)"},
     {RG_OPTION_INT, 'G', "graph", AT(graph), NULL, 1, 1000, "N",
      "invocations in a graph (20)"},
     {RG_OPTION_INT, 'n', "iters", AT(pairs), NULL, 6, 1e7, "N",
@@ -310,8 +314,9 @@ static int run(struct frame *frame, const struct rg_job *job)
     else if (status == RG_OK)
         status = report(frame, &verdict);
     if (status < 0) {
-        fprintf(stderr, "%s: rank %d: %s\n", program.name, job->rank,
-                rg_status_string(status));
+        if (!rg_status_is_told(status))
+            rg_say(program.name, "rank %d: %s", job->rank,
+                   rg_status_string(status));
         return rg_exit_of_status(status);
     }
     status = rg_verdict_reduce(&verdict, frame->session->comm);
@@ -334,6 +339,19 @@ static int rank_main(const struct rg_job *job, void *arg)
     return code < 0 ? RG_EXIT_ENVIRONMENT : code;
 }
 
+static enum rg_options_result settle(const struct frame_options *options)
+{
+    const uint64_t most =
+        options->device == RG_DEVICE_CUDA ? MOST_CUDA : MOST_EMU;
+
+    if (options->bytes >= sizeof(float) && options->bytes <= most &&
+        options->bytes % sizeof(float) == 0)
+        return RG_OPTIONS_RUN;
+    return rg_options_refuse(
+        &program, "-b wants 4 to %d bytes on %s, a multiple of 4", (int)most,
+        options->device == RG_DEVICE_CUDA ? "cuda" : "emu");
+}
+
 int main(int argc, char **argv)
 {
     struct frame_options options = {
@@ -341,11 +359,8 @@ int main(int argc, char **argv)
     enum rg_options_result result =
         rg_options_parse(&program, argc, argv, &options);
 
-    if (result == RG_OPTIONS_RUN &&
-        (options.bytes < sizeof(float) || options.bytes > 8192 ||
-         options.bytes % sizeof(float)))
-        result = rg_options_refuse(&program,
-                                   "-b wants 4 to 8K bytes, a multiple of 4");
+    if (result == RG_OPTIONS_RUN)
+        result = settle(&options);
     if (result != RG_OPTIONS_RUN)
         return rg_options_exit(result);
     rg_options_command(program.name, argc, argv, options.command,

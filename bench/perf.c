@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "algos/algos.h"
 #include "bench/flags.h"
 #include "bench/guideline_rows.h"
 #include "harness/measure.h"
+#include "harness/output.h"
 #include "harness/peer.h"
 #include "harness/preference.h"
 #include "harness/report.h"
@@ -250,6 +252,14 @@ static void judge(struct sweep *sweep, const struct rg_row *row)
         rg_verdict_pass(&sweep->verdict);
 }
 
+static int has_shrunk(const struct sweep *sweep)
+{
+    struct rg_view_info view;
+
+    return rg_comm_view(sweep->session->comm, &view) == RG_OK &&
+           view.nranks < sweep->view.nranks;
+}
+
 static int measure_one(struct sweep *sweep, const struct rg_case *what,
                        struct measured *measured)
 {
@@ -261,6 +271,9 @@ static int measure_one(struct sweep *sweep, const struct rg_case *what,
                              1 + sweep->npeers, measured->results,
                              &measured->report);
     sweep->done++;
+    /* Of fewer ranks every sum is another, and none a figure of this job. */
+    if (has_shrunk(sweep))
+        return RG_EFAILED;
     if (status == RG_OK && finding->wrong + finding->guards > 0)
         fprintf(stderr, "rank %d: %s\n", sweep->view.rank,
                 rg_finding_text(finding, text, sizeof text));
@@ -436,6 +449,25 @@ static void judge_guidelines(struct sweep *sweep)
 
 /* ---- ranks -------------------------------------------------------------- */
 
+/*
+ * Why a sweep ended. A rank that died is noticed in many ways, some before the
+ * view without it; then the lowest rank left speaks for the job.
+ */
+static int cause_of(struct sweep *sweep, int status)
+{
+    enum { LOOKS = 500, LOOK_US = 10000 };
+    struct rg_view_info view;
+
+    for (int i = 0; i < LOOKS && !has_shrunk(sweep); i++)
+        usleep(LOOK_US);
+    if (!has_shrunk(sweep) ||
+        rg_comm_view(sweep->session->comm, &view) != RG_OK)
+        return status;
+    if (view.rank == 0)
+        rg_report_speak(sweep->report);
+    return RG_EFAILED;
+}
+
 static int rank_main(const struct rg_job *job, void *arg)
 {
     const struct shared *shared = arg;
@@ -451,8 +483,11 @@ static int rank_main(const struct rg_job *job, void *arg)
     if (status == RG_OK) {
         status = run_sweep(&sweep);
         if (status != RG_OK) {
-            fprintf(stderr, "%s: rank %d: %s\n", shared->collective->program,
-                    job->rank, rg_status_string(status));
+            if (!rg_status_is_told(status)) {
+                status = cause_of(&sweep, status);
+                rg_say(shared->collective->program, "rank %d: %s", job->rank,
+                       rg_status_string(status));
+            }
             rg_verdict_fail(&sweep.verdict, rg_exit_of_status(status));
         } else {
             judge_guidelines(&sweep);
@@ -470,6 +505,17 @@ done:
 
 /* ---- main --------------------------------------------------------------- */
 
+/* "+1ch" to "+64ch", or nothing. */
+static int is_channels(const char *text)
+{
+    int channels, end = 0;
+
+    return !*text ||
+           (text[1] >= '1' && text[1] <= '9' &&
+            sscanf(text, "+%2dch%n", &channels, &end) == 1 && end > 0 &&
+            !text[end] && channels <= RG_POLICY_MAX_CHANNELS);
+}
+
 /* 1 for "all", or a name of the table with an optional "+Nch". */
 static int knows_algorithm(enum rg_collective collective, const char *name)
 {
@@ -477,6 +523,8 @@ static int knows_algorithm(enum rg_collective collective, const char *name)
 
     if (is_all(name))
         return 1;
+    if (!is_channels(name + length))
+        return 0;
     for (int i = 0; rg_algos[i]; i++)
         if (rg_algos[i]->collective == collective &&
             strlen(rg_algos[i]->name) == length &&
@@ -521,6 +569,8 @@ static enum rg_options_result parse(struct shared *shared, int argc,
         !knows_algorithm(collective->collective, options->algo))
         return rg_options_refuse(&program, "unknown algorithm '%s'",
                                  options->algo);
+    if (rg_output_is_same(options->json, options->policy))
+        return rg_options_refuse(&program, "-J would overwrite --policy");
     return options->policy
                ? read_policy(&program, options->policy, &shared->policy)
                : RG_OPTIONS_RUN;

@@ -523,6 +523,9 @@ static int play(struct run *run)
                 rg_status_string(status));
         return rg_exit_of_status(status);
     }
+    /* Workers have refused their settings: there is nothing to report. */
+    if (run->log.code == RG_EXIT_USAGE)
+        return RG_EXIT_USAGE;
     if (run->job->rank == 0)
         report(run);
     judge(run);

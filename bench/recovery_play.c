@@ -217,7 +217,7 @@ int recovery_worker_main(void)
     }
     if (status == RG_OK)
         status = take_turns(&self);
-    if (status != RG_OK)
+    if (status != RG_OK && !rg_status_is_told(status))
         explain(&self, status);
     recovery_member_destroy(self.member);
     free(self.ticket);

@@ -2,20 +2,19 @@
  * Measures which algorithm serves which sizes best, and writes the selection
  * table. Rank 0 decides; tune_measure.h makes all ranks measure.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench/tune_measure.h"
 #include "bench/tune_policy.h"
 #include "bench/tune_report.h"
 #include "bench/tune_tools.h"
 #include "harness/options.h"
+#include "harness/output.h"
 #include "harness/peer.h"
 #include "harness/stats.h"
 #include "harness/verdict.h"
@@ -202,19 +201,27 @@ static json_t *header_of(const struct tuning *tuning)
         options->launches, "seed", options->seed);
 }
 
+/* -J, --resume, or what -o makes of it. */
+static const char *raw_path(const struct tune_options *options, char *automatic,
+                            size_t room)
+{
+    snprintf(automatic, room, "%s.jsonl", options->output);
+    return options->resume ? options->resume
+           : options->raw  ? options->raw
+                           : automatic;
+}
+
 static int open_raw(struct tuning *tuning)
 {
     const struct tune_options *options = tuning->options;
     char automatic[4096], text[512];
-    const char *path = options->resume ? options->resume : options->raw;
-    int status;
+    const int status = tune_raw_open(
+        raw_path(options, automatic, sizeof automatic), header_of(tuning),
+        options->resume ? TUNE_RAW_RESUME : TUNE_RAW_GO_ON, &tuning->raw, text,
+        sizeof text);
 
-    snprintf(automatic, sizeof automatic, "%s.jsonl", options->output);
-    status = tune_raw_open(path ? path : automatic, header_of(tuning),
-                           options->resume ? TUNE_RAW_RESUME : TUNE_RAW_GO_ON,
-                           &tuning->raw, text, sizeof text);
     if (text[0])
-        fprintf(stderr, "%s: %s\n", program.name, text);
+        rg_say(program.name, "%s", text);
     return status;
 }
 
@@ -389,10 +396,14 @@ static int code_of(const struct tuning *tuning, int status)
 
     if (status == RG_OK)
         return RG_EXIT_PASS;
-    fprintf(stderr, "%s: %s\n", program.name,
-            status == RG_ENOTSUP ? "no algorithm can run here"
-            : too_short          ? "the budget is too short for two sizes"
-                                 : rg_status_string(status));
+    if (status == RG_ENOTSUP)
+        rg_say(program.name, "no algorithm can run here");
+    else if (too_short)
+        rg_say(program.name, "the budget is too short for two sizes");
+    else
+        rg_say(program.name,
+               "%s; the same command goes on from the %d samples kept",
+               rg_status_string(status), tune_raw_count(tuning->raw));
     if (status == RG_ENOTSUP)
         return RG_EXIT_SKIP;
     return too_short ? RG_EXIT_USAGE : rg_exit_of_status(status);
@@ -434,8 +445,9 @@ static int follow(struct tuning *tuning)
 
     if (status == RG_OK)
         return code;
-    fprintf(stderr, "%s: rank %d: %s\n", program.name, tuning->job->rank,
-            rg_status_string(status));
+    if (!rg_status_is_told(status))
+        rg_say(program.name, "rank %d: %s", tuning->job->rank,
+               rg_status_string(status));
     return rg_exit_of_status(status);
 }
 
@@ -467,20 +479,21 @@ static struct tune_subject subject_of(const struct tune_options *options)
     };
 }
 
-/* The output's folder: decided before anything is measured. */
-static int check_output(const struct tune_options *options)
+/* Decided before anything is measured. */
+static int check_outputs(const struct tune_options *options)
 {
-    char folder[4096];
-    char *slash;
+    char automatic[4096];
+    const char *raw = raw_path(options, automatic, sizeof automatic);
+    const char *named = options->output;
+    const char *fault = rg_output_fault(named, RG_OUTPUT_NEW);
 
-    snprintf(folder, sizeof folder, "%s", options->output);
-    slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = '\0';
-    if (access(slash ? folder : ".", W_OK) == 0)
+    if (!fault) {
+        named = raw;
+        fault = rg_output_fault(named, RG_OUTPUT_FILE);
+    }
+    if (!fault)
         return 0;
-    fprintf(stderr, "%s: cannot write '%s': %s\n", program.name,
-            options->output, strerror(errno));
+    rg_say(program.name, "cannot write '%s': %s", named, fault);
     return RG_EXIT_USAGE;
 }
 
@@ -490,7 +503,7 @@ static int rank_main(const struct rg_job *job, void *arg)
     const struct tune_options *options = &shared->options;
     const struct tune_subject subject = subject_of(options);
     struct tuning tuning = {.shared = shared, .options = options, .job = job};
-    int code = rg_job_agree(job, job->rank == 0 ? check_output(options) : 0);
+    int code = rg_job_agree(job, job->rank == 0 ? check_outputs(options) : 0);
     int status;
 
     if (code != 0)
@@ -536,6 +549,17 @@ static int is_topology(const char *name)
     return 1;
 }
 
+/* The table is written to OUTPUT.new, which then takes the name. */
+static int overwrites(const struct tune_options *options)
+{
+    char automatic[4096], fresh[4096];
+    const char *raw = raw_path(options, automatic, sizeof automatic);
+
+    snprintf(fresh, sizeof fresh, "%s.new", options->output);
+    return rg_output_is_same(options->output, raw) ||
+           rg_output_is_same(fresh, raw);
+}
+
 static enum rg_options_result settle(struct tune_options *options)
 {
     if (!is_topology(options->topology))
@@ -555,6 +579,10 @@ static enum rg_options_result settle(struct tune_options *options)
     if (options->raw && options->resume)
         return rg_options_refuse(&program,
                                  "-J and --resume contradict each other");
+    if (overwrites(options))
+        return rg_options_refuse(&program,
+                                 "the raw measurements and the table of -o "
+                                 "would overwrite each other");
     if (options->launch.ranks && options->launch.kind == RG_LAUNCH_MPI)
         return rg_options_refuse(
             &program, "--ranks is for --launch local; mpirun -n says it else");

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "algos/algos.h"
+#include "harness/output.h"
 #include "runtime/regroup.h"
 
 static const char ll[] = "_ll";
@@ -171,10 +173,15 @@ int tune_policy_rows(struct rg_policy_table *table,
 /* A new file takes the name. */
 static int write_file(const char *program, const char *path, const char *text)
 {
+    const char *fault = rg_output_fault(path, RG_OUTPUT_NEW);
     char temporary[4096];
     FILE *file;
     int failed;
 
+    if (fault) {
+        rg_say(program, "cannot write '%s': %s", path, fault);
+        return RG_ESYSTEM;
+    }
     snprintf(temporary, sizeof temporary, "%s.new", path);
     file = fopen(temporary, "w");
     if (file) {
@@ -182,9 +189,11 @@ static int write_file(const char *program, const char *path, const char *text)
         failed |= fclose(file) != 0;
         if (!failed && rename(temporary, path) == 0)
             return RG_OK;
+        failed = errno;
+        unlink(temporary);
+        errno = failed;
     }
-    fprintf(stderr, "%s: cannot write '%s': %s\n", program, path,
-            strerror(errno));
+    rg_say(program, "cannot write '%s': %s", path, strerror(errno));
     return RG_ESYSTEM;
 }
 
@@ -196,7 +205,7 @@ int tune_policy_save(const struct rg_policy_table *table, const char *program,
     int status = rg_policy_lint(table, rg_algos, &error);
 
     if (status != RG_OK) {
-        fprintf(stderr, "%s: row %d: %s\n", program, error.line, error.text);
+        rg_say(program, "row %d: %s", error.line, error.text);
         return status;
     }
     status = rg_policy_write(table, &text);

@@ -12,6 +12,7 @@
 #include "bench/tune_merge.h"
 #include "bench/tune_policy.h"
 #include "harness/options.h"
+#include "harness/output.h"
 #include "harness/verdict.h"
 #include "runtime/policy/table.h"
 #include "runtime/regroup.h"
@@ -61,10 +62,15 @@ static int load(const struct tool *tool, const char *file,
         rg_policy_error_print(&error, file, line, sizeof line);
         fprintf(stderr, "%s\n", line);
     } else if (status != RG_OK) {
-        fprintf(stderr, "%s: %s\n", tool->program.name,
-                rg_status_string(status));
+        rg_say(tool->program.name, "%s", rg_status_string(status));
     }
     return status;
+}
+
+static void print_table(const char *file, const struct rg_policy_table *table)
+{
+    printf("%s: %d rows, topology %s, hash %016" PRIx64 "\n", file,
+           table->row_count, table->topology, rg_policy_hash(table));
 }
 
 static const char *dtype_text(int dtype)
@@ -90,8 +96,7 @@ static int run_lint(const struct tool *tool, const struct tool_options *options)
 
     if (load(tool, options->files[0], &table) != RG_OK)
         return RG_EXIT_USAGE;
-    printf("%s: %d rows, topology %s, hash %016" PRIx64 "\n", options->files[0],
-           table->row_count, table->topology, rg_policy_hash(table));
+    print_table(options->files[0], table);
     rg_policy_destroy(table);
     return RG_EXIT_PASS;
 }
@@ -177,9 +182,9 @@ static int run_explain(const struct tool *tool,
         print_choice(row);
         print_why(table, options, row);
     } else {
-        fprintf(stderr, "%s: no row of %s serves %d ranks\n", options->files[0],
-                rg_collective_name((enum rg_collective)options->collective),
-                options->ranks);
+        rg_say(options->files[0], "no row of %s serves %d ranks",
+               rg_collective_name((enum rg_collective)options->collective),
+               options->ranks);
     }
     rg_policy_destroy(table);
     return row ? RG_EXIT_PASS : RG_EXIT_USAGE;
@@ -354,13 +359,11 @@ static int merge(const struct tool *tool, const struct tool_options *options,
         tune_merge(sources, options->nfiles, &table, text, sizeof text);
 
     if (status == RG_EPOLICY)
-        fprintf(stderr, "%s: %s\n", tool->program.name, text);
+        rg_say(tool->program.name, "%s", text);
     if (status == RG_OK)
         status = tune_policy_save(table, tool->program.name, options->output);
     if (status == RG_OK)
-        printf("%s: %d rows, topology %s, hash %016" PRIx64 "\n",
-               options->output, table->row_count, table->topology,
-               rg_policy_hash(table));
+        print_table(options->output, table);
     rg_policy_destroy(table);
     return merge_code(tool, status);
 }
@@ -405,7 +408,7 @@ static int run_export(const struct tool *tool,
     tune_export(table, (enum tune_format)options->format, stdout, say_dropped,
                 (void *)tool->program.name);
     rg_policy_destroy(table);
-    return fflush(stdout) == 0 ? RG_EXIT_PASS : RG_EXIT_ENVIRONMENT;
+    return RG_EXIT_PASS;
 }
 
 /* ---- plot --------------------------------------------------------------- */
@@ -430,8 +433,8 @@ static int run_plot(const struct tool *tool, const struct tool_options *options)
     arguments[n] = options->files[0];
     fflush(NULL);
     execv(path, (char *const *)arguments);
-    fprintf(stderr, "%s: cannot run '%s' (RG_SCRIPTS_DIR says where it is)\n",
-            tool->program.name, path);
+    rg_say(tool->program.name,
+           "cannot run '%s' (RG_SCRIPTS_DIR says where it is)", path);
     return RG_EXIT_ENVIRONMENT;
 }
 
@@ -442,7 +445,7 @@ static const struct rg_option explain_flags[] = {
      "NAME", "which collective (all_reduce)"},
     {RG_OPTION_INT, 0, "ranks", AT(ranks), NULL, 1, RG_POLICY_MAX_RANKS, "N",
      "of the group"},
-    {RG_OPTION_SIZE, 0, "bytes", AT(bytes), NULL, 0, 0, "SIZE",
+    {RG_OPTION_SIZE, 0, "bytes", AT(bytes), NULL, 0, 0x1p62, "SIZE",
      "of a rank's buffer"},
     {RG_OPTION_CHOICE, 0, "dtype", AT(dtype), RG_OPTION_DTYPES, 0, 0, "TYPE",
      "data type (f32)"},
@@ -538,5 +541,5 @@ int tune_tool_main(int argc, char **argv)
                                                     : "two files are needed");
     if (result != RG_OPTIONS_RUN)
         return rg_options_exit(result);
-    return tool->run(tool, &options);
+    return rg_output_close(tool->run(tool, &options));
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/input.h"
+
 enum { FILE_BYTES_MAX = 1 << 20 };
 
 struct rg_fault_plan {
@@ -403,7 +405,7 @@ int rg_fault_plan_create(const char *text, struct rg_fault_plan **plan_out,
 /* Null: no such file, or too long for a plan. */
 static char *read_plan_file(const char *path)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = rg_input_open(path);
     char *text = file ? malloc(FILE_BYTES_MAX + 1) : NULL;
     size_t n = text ? fread(text, 1, FILE_BYTES_MAX + 1, file) : 0;
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "harness/output.h"
 #include "harness/preference.h"
 #include "harness/verdict.h"
 
@@ -32,8 +33,8 @@ int rg_launch_env_present(void)
     return env_rank_text() != NULL;
 }
 
-int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
-               void *arg)
+static int run_ranks(const struct rg_launch_options *launch,
+                     rg_rank_main *rank_main, void *arg)
 {
     int kind = launch->kind;
 
@@ -47,6 +48,12 @@ int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
     if (kind == RG_LAUNCH_MPI)
         return rg_launch_mpi(rank_main, arg);
     return rg_launch_local(launch->ranks ? launch->ranks : 1, rank_main, arg);
+}
+
+int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
+               void *arg)
+{
+    return rg_output_close(run_ranks(launch, rank_main, arg));
 }
 
 int rg_job_main(const struct rg_job *job, rg_rank_main *rank_main, void *arg)

@@ -44,9 +44,9 @@ typedef int rg_rank_main(const struct rg_job *job, void *arg);
 
 /*
  * Runs rank_main(job, arg) on every rank of this process and returns the
- * process's exit code. `arg` is shared by ranks that are threads. MPI is
- * finalised when the code is one that all ranks have agreed on; after a
- * timeout or a failed recovery the process leaves by _exit instead.
+ * process's exit code (see rg_output_close). `arg` is shared by ranks that are
+ * threads. MPI is finalised when the code is one that all ranks have agreed on;
+ * after a timeout or a failed recovery the process leaves by _exit instead.
  */
 int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
                void *arg);

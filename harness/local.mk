@@ -5,10 +5,12 @@ librg_harness_a_SOURCES = \
 	harness/fault_plan.c harness/fault_plan.h \
 	harness/group.c harness/group.h \
 	harness/hub.c harness/hub.h \
+	harness/input.c harness/input.h \
 	harness/launch.c harness/launch.h \
 	harness/launch_local.c harness/launch_mpi.c \
 	harness/measure.c harness/measure.h \
 	harness/options.c harness/options.h \
+	harness/output.c harness/output.h \
 	harness/peer.c harness/peer.h harness/peer_mpi.c \
 	harness/preference.c harness/preference.h \
 	harness/process.c harness/process.h \

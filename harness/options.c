@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/input.h"
 #include "harness/launch.h"
+#include "harness/output.h"
 #include "harness/verdict.h"
 
 enum { NAME_WIDTH = 26 };
@@ -23,7 +25,7 @@ enum rg_options_result rg_options_refuse(const struct rg_program *program,
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    fprintf(stderr, "%s: %s\n", program->name, line);
+    rg_say(program->name, "%s", line);
     return RG_OPTIONS_USAGE;
 }
 
@@ -39,7 +41,7 @@ void rg_options_command(const char *program, int argc, char **argv, char *text,
 int rg_options_exit(enum rg_options_result result)
 {
     if (result == RG_OPTIONS_HELP)
-        return RG_EXIT_PASS;
+        return rg_output_close(RG_EXIT_PASS);
     /* A launcher kills the other ranks at the first bad exit, also before
      * rank 0 has printed its line: rank 0 fails for all of them. */
     return rg_launch_env_rank() == 0 ? RG_EXIT_USAGE : RG_EXIT_PASS;
@@ -85,7 +87,7 @@ const char *rg_options_size_text(uint64_t bytes, char *text, size_t room)
 int rg_options_file(const char *path, char **text_out)
 {
     enum { TEXT_MAX = 1 << 20 };
-    FILE *file = fopen(path, "r");
+    FILE *file = rg_input_open(path);
     char *text = file ? malloc(TEXT_MAX) : NULL;
     size_t n;
 
@@ -148,6 +150,19 @@ static int parse_int(const struct rg_option *option, const char *text,
     return RG_OK;
 }
 
+static int parse_size(const struct rg_option *option, const char *text,
+                      uint64_t *value_out)
+{
+    uint64_t value;
+
+    if (rg_options_size(text, &value) != RG_OK ||
+        (option->min < option->max &&
+         ((double)value < option->min || (double)value > option->max)))
+        return RG_EINVAL;
+    *value_out = value;
+    return RG_OK;
+}
+
 static int parse_real(const struct rg_option *option, const char *text,
                       double *value_out)
 {
@@ -207,7 +222,7 @@ static int parse_value(const struct rg_option *option, const char *text,
     case RG_OPTION_INT:
         return parse_int(option, text, field);
     case RG_OPTION_SIZE:
-        return rg_options_size(text, field);
+        return parse_size(option, text, field);
     case RG_OPTION_REAL:
         return parse_real(option, text, field);
     case RG_OPTION_CHOICE:
@@ -299,6 +314,19 @@ static const char *attached_value(const char *word)
     return sign ? sign + 1 : NULL;
 }
 
+static enum rg_options_result refuse_value(const struct rg_program *program,
+                                           const struct rg_option *option,
+                                           const char *word, const char *value)
+{
+    char range[64] = "";
+
+    if (option->min < option->max)
+        snprintf(range, sizeof range, " (%.20g to %.20g)", option->min,
+                 option->max);
+    return rg_options_refuse(program, "bad value '%s' for flag '%.*s'%s", value,
+                             (int)strcspn(word, "="), word, range);
+}
+
 static enum rg_options_result take_word(struct scan *scan, const char *word)
 {
     const struct rg_option *option =
@@ -329,9 +357,7 @@ static enum rg_options_result take_word(struct scan *scan, const char *word)
         return rg_options_refuse(scan->program, "flag '%s' needs a value",
                                  word);
     if (parse_value(option, value, field) != RG_OK)
-        return rg_options_refuse(scan->program,
-                                 "bad value '%s' for flag '%.*s'", value,
-                                 (int)strcspn(word, "="), word);
+        return refuse_value(scan->program, option, word, value);
     return RG_OPTIONS_RUN;
 }
 

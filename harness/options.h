@@ -18,7 +18,8 @@ enum rg_option_kind {
     RG_OPTION_NONE = 0,
     RG_OPTION_FLAG,   /* int: 1 when given; takes no value */
     RG_OPTION_INT,    /* int: decimal, within [min, max] */
-    RG_OPTION_SIZE,   /* uint64_t: bytes, suffixes K M G (powers of 1024) */
+    RG_OPTION_SIZE,   /* uint64_t: bytes, suffixes K M G (powers of 1024),
+                         within [min, max] */
     RG_OPTION_REAL,   /* double: within [min, max] */
     RG_OPTION_TEXT,   /* const char *: borrowed from argv */
     RG_OPTION_CHOICE, /* int: index into `values` */
@@ -31,7 +32,7 @@ struct rg_option {
     const char *name;   /* without dashes; null: none */
     size_t offset;      /* of the value in the program's struct */
     const char *values; /* CHOICE, SET: "|first|second|..." */
-    double min, max;    /* INT, REAL; both 0: any */
+    double min, max;    /* INT, SIZE, REAL; both 0: any */
     const char *metavar;
     const char *help; /* one sentence; "" hides nothing, null ends no table */
 };

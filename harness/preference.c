@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/output.h"
 #include "harness/verdict.h"
 
 static const char *const variables[] = {
@@ -63,7 +64,11 @@ int rg_preference_check(const struct rg_job *job)
     free(all);
     if (status != RG_OK || first == job->size)
         return status;
-    if (first == job->rank)
-        fprintf(stderr, "rank %d: %s\n", job->rank, fault);
+    if (first == job->rank) {
+        char who[32];
+
+        snprintf(who, sizeof who, "rank %d", job->rank);
+        rg_say(who, "%s", fault);
+    }
     return RG_EXIT_USAGE;
 }

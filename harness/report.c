@@ -12,13 +12,34 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "harness/output.h"
+#include "runtime/core/escape.h"
+
 struct rg_report {
     const char *program; /* borrowed */
     FILE *json;          /* owned, null: none */
     int speaks;          /* world rank 0 */
     int progress;        /* standard error is a terminal */
-    int lost;            /* something could not be written */
+    int lost;            /* a JSON line could not be written */
 };
+
+enum { NOTE_BYTES = 4096 };
+
+static int open_json(struct rg_report *report, const char *path)
+{
+    const char *fault = rg_output_fault(path, RG_OUTPUT_STREAM);
+
+    if (rg_output_is_same(path, getenv("RG_POLICY")))
+        fault = "it is the table of RG_POLICY";
+    if (!fault) {
+        report->json = fopen(path, "w");
+        fault = report->json ? NULL : strerror(errno);
+    }
+    if (!fault)
+        return RG_OK;
+    rg_say(report->program, "cannot write '%s': %s", path, fault);
+    return RG_EINVAL;
+}
 
 int rg_report_create(const char *program, const char *json, int rank,
                      struct rg_report **report_out)
@@ -30,18 +51,12 @@ int rg_report_create(const char *program, const char *json, int rank,
     report->program = program;
     report->speaks = rank == 0;
     report->progress = report->speaks && isatty(STDERR_FILENO);
-    if (json && report->speaks) {
-        report->json = fopen(json, "w");
-        if (!report->json)
-            goto error;
+    if (json && report->speaks && open_json(report, json) != RG_OK) {
+        free(report);
+        return RG_EINVAL;
     }
     *report_out = report;
     return RG_OK;
-error:
-    fprintf(stderr, "%s: cannot write '%s': %s\n", program, json,
-            strerror(errno));
-    free(report);
-    return RG_EINVAL;
 }
 
 void rg_report_destroy(struct rg_report *report)
@@ -49,36 +64,41 @@ void rg_report_destroy(struct rg_report *report)
     if (!report)
         return;
     rg_report_progress(report, NULL);
-    if (report->json && fclose(report->json) != 0)
+    if (report->json && fclose(report->json) != 0 && !report->lost)
         fprintf(stderr, "%s: the JSON lines are incomplete: %s\n",
                 report->program, strerror(errno));
     free(report);
 }
 
+void rg_report_speak(struct rg_report *report)
+{
+    report->speaks = 1;
+}
+
 void rg_report_note(struct rg_report *report, const char *format, ...)
 {
+    char text[NOTE_BYTES], line[NOTE_BYTES];
     va_list list;
 
     if (!report->speaks)
         return;
     rg_report_progress(report, NULL);
-    fputs("# ", stdout);
     va_start(list, format);
-    vprintf(format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    putchar('\n');
+    rg_escape(text, line, sizeof line);
+    printf("# %s\n", line);
     fflush(stdout);
 }
 
 /* Says so once; the exit code says it too (rg_report_code). */
-static void report_written(struct rg_report *report, FILE *file,
-                           const char *what)
+static void json_written(struct rg_report *report)
 {
-    if (fflush(file) == 0 && !ferror(file))
+    if (fflush(report->json) == 0 && !ferror(report->json))
         return;
     if (!report->lost)
-        fprintf(stderr, "%s: %s cannot be written: %s\n", report->program, what,
-                strerror(errno));
+        rg_say(report->program, "the JSON file cannot be written: %s",
+               strerror(errno));
     report->lost = 1;
 }
 
@@ -87,7 +107,7 @@ void rg_report_json(struct rg_report *report, json_t *object)
     if (report->json) {
         json_dumpf(object, report->json, JSON_COMPACT | JSON_REAL_PRECISION(9));
         fputc('\n', report->json);
-        report_written(report, report->json, "the JSON file");
+        json_written(report);
     }
     json_decref(object);
 }
@@ -395,7 +415,7 @@ void rg_report_verdict(struct rg_report *report,
     printf("%ld passed, %ld failed, %ld skipped\n", verdict->passed,
            verdict->failed, verdict->skipped);
     printf("%s: exit %d\n", exit_text(code), code);
-    report_written(report, stdout, "the table");
+    fflush(stdout); /* rg_output_close() says what is lost */
     rg_report_json(report,
                    json_pack("{s:s,s:I,s:I,s:I,s:i}", "kind", "verdict",
                              "passed", (json_int_t)verdict->passed, "failed",

@@ -23,6 +23,8 @@ struct rg_report;
 int rg_report_create(const char *program, const char *json, int rank,
                      struct rg_report **report_out);
 void rg_report_destroy(struct rg_report *report); /* accepts null */
+/* In place of a rank 0 that has died: on standard output alone. */
+void rg_report_speak(struct rg_report *report);
 
 /* A "# ..." line on standard output. */
 void rg_report_note(struct rg_report *report, const char *format, ...)
@@ -87,7 +89,8 @@ void rg_report_progress(struct rg_report *report, const char *text);
 /* "N passed, N failed, N skipped", a closing line, the JSON verdict. */
 void rg_report_verdict(struct rg_report *report,
                        const struct rg_verdict *verdict);
-/* The code to exit with: what could not be written makes it ENVIRONMENT. */
+/* The code to exit with: a JSON line that could not be written makes it
+ * ENVIRONMENT. */
 int rg_report_code(const struct rg_report *report, int code);
 
 /* Any further JSON object of the program's own; steals the reference. */

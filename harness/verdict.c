@@ -61,6 +61,11 @@ int rg_exit_of_status(int status)
     }
 }
 
+int rg_status_is_told(int status)
+{
+    return status == RG_ECONFIG || status == RG_EPOLICY;
+}
+
 int rg_verdict_exit(const struct rg_verdict *verdict)
 {
     if (verdict->code != RG_EXIT_PASS)

@@ -39,6 +39,9 @@ void rg_verdict_skip(struct rg_verdict *verdict);
 int rg_exit_worse(int a, int b);
 /* The exit code that a runtime status stands for. */
 int rg_exit_of_status(int status);
+/* Whether the runtime has said, for all ranks, what is wrong: a setting or a
+ * selection. */
+int rg_status_is_told(int status);
 
 /*
  * The code to exit with: the worst one; nothing run is a failure

@@ -18,7 +18,7 @@ enum rg_status {
     RG_EUNAVAILABLE = -7, /* the current view cannot serve the call */
     RG_EISOLATED = -8,    /* this side lost the majority of its group */
     RG_EBUSY = -9,        /* still in use, e.g. by a live captured graph */
-    RG_EPOLICY = -10,     /* ranks do not hold the same selection table */
+    RG_EPOLICY = -10,     /* a wrong selection, or not the same at all ranks */
     RG_EBACKEND = -11,    /* the group's backend does not allow the call */
     RG_ENOSPC = -12,      /* the region or a workspace is too small */
     RG_ESYSTEM = -13,     /* a system or vendor call failed, see the log */

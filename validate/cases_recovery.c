@@ -517,14 +517,13 @@ static void run_plan(struct rg_suite *suite, const struct rg_case *test,
 }
 
 /* Null: it can be played. */
-static const char *refuse_entry(const struct rg_fault *fault)
+static const char *refuse_entry(const struct rg_fault *fault, int ranks)
 {
     const int by_time = fault->trigger == RG_FAULT_AT_TIME;
 
     if (fault->action == RG_FAULT_DELAY)
         return "links cannot be delayed here";
-    if (fault->rank >= RG_RECOVERY_RANKS_MAX ||
-        fault->to >= RG_RECOVERY_RANKS_MAX)
+    if (fault->rank >= ranks || fault->to >= ranks)
         return "there is no such rank";
     if (by_time ? fault->at / 1000000 > LIMIT_MS / 2
                 : fault->at > RG_RECOVERY_LINES_MAX / 2)
@@ -532,7 +531,8 @@ static const char *refuse_entry(const struct rg_fault *fault)
     return NULL;
 }
 
-int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes)
+int rg_recovery_check_plan(const char *file_or_text, int ranks, char *text,
+                           size_t bytes)
 {
     struct rg_fault_error error = {.cause = "out of memory"};
     const char *why = NULL;
@@ -545,8 +545,14 @@ int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes)
                  error.column, error.cause);
         return status;
     }
+    if (rg_fault_plan_size(plan) == 0) {
+        rg_fault_plan_destroy(plan);
+        snprintf(text, bytes, "there is no fault in it");
+        return RG_ECONFIG;
+    }
     for (int i = 0; i < rg_fault_plan_size(plan) && why == NULL; i++) {
-        why = refuse_entry(rg_fault_plan_entry(plan, i));
+        why = refuse_entry(rg_fault_plan_entry(plan, i),
+                           ranks ? ranks : RG_RECOVERY_RANKS_MAX);
         rg_fault_print(rg_fault_plan_entry(plan, i), entry, sizeof(entry));
     }
     if (why == NULL &&

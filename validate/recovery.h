@@ -100,10 +100,11 @@ rg_recovery_lines(const struct rg_recovery_report *report)
 }
 
 /*
- * Looks at a plan that an option names (rg_fault_plan_load). RG_OK, or another
- * status with the cause in `text`.
+ * Looks at a plan that an option names (rg_fault_plan_load), for so many ranks
+ * (0: not known yet). RG_OK, or another status with the cause in `text`.
  */
-int rg_recovery_check_plan(const char *file_or_text, char *text, size_t bytes);
+int rg_recovery_check_plan(const char *file_or_text, int ranks, char *text,
+                           size_t bytes);
 
 /* main() of a worker: returns its exit code. */
 int rg_recovery_worker(struct rg_worker *worker);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "harness/options.h"
+#include "harness/output.h"
 #include "harness/preference.h"
 #include "harness/worker.h"
 #include "validate/recovery.h"
@@ -159,9 +160,8 @@ static int run_suite(struct rg_suite *suite, const struct rg_case_list *list)
         status = print_header(suite);
     if (status != RG_OK) {
         rg_suite_close(suite);
-        if (suite->job->rank == 0)
-            fprintf(stderr, "rg_validate: cannot start: %s\n",
-                    rg_status_string(status));
+        if (suite->job->rank == 0 && !rg_status_is_told(status))
+            rg_say(program.name, "cannot start: %s", rg_status_string(status));
         return rg_exit_of_status(status);
     }
     rg_report_note(suite->report, "%d cases, seed %llu", list->n,
@@ -172,13 +172,32 @@ static int run_suite(struct rg_suite *suite, const struct rg_case_list *list)
     return rg_report_code(suite->report, rg_verdict_exit(&suite->verdict));
 }
 
+/* Whether the ranks that --fault names are there; rank 0 says it. */
+static int check_plan(const struct rg_job *job,
+                      const struct rg_suite_options *options)
+{
+    char cause[200];
+
+    if (options->fault == NULL ||
+        rg_recovery_check_plan(options->fault, job->size, cause,
+                               sizeof(cause)) == RG_OK)
+        return RG_OK;
+    if (job->rank == 0)
+        rg_say(program.name, "--fault: %s", cause);
+    return RG_EINVAL;
+}
+
 static int rank_main(const struct rg_job *job, void *arg)
 {
     struct rg_suite suite = {.options = arg, .job = job};
     struct rg_case_list list = {0};
-    int status = rg_report_create("rg_validate", suite.options->json, job->rank,
+    int status = check_plan(job, suite.options);
+    int code;
+
+    if (status == RG_OK)
+        status = rg_report_create(program.name, suite.options->json, job->rank,
                                   &suite.report);
-    int code = rg_job_agree(job, status == RG_OK ? 0 : RG_EXIT_USAGE);
+    code = rg_job_agree(job, status == RG_OK ? 0 : RG_EXIT_USAGE);
 
     if (code != 0)
         goto error;
@@ -199,7 +218,10 @@ look_at_plan(const struct rg_suite_options *options)
 {
     char cause[200];
 
-    if (rg_recovery_check_plan(options->fault, cause, sizeof(cause)) == RG_OK)
+    if (rg_output_is_same(options->json, options->fault))
+        return rg_options_refuse(&program, "-J would overwrite --fault");
+    if (rg_recovery_check_plan(options->fault, 0, cause, sizeof(cause)) ==
+        RG_OK)
         return RG_OPTIONS_RUN;
     return rg_options_refuse(&program, "--fault: %s", cause);
 }

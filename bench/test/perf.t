@@ -29,11 +29,57 @@ refuses 2 --policy "$tap_work/missing"
 refuses 2 --max-violations 3
 refuses 2 --fault "at seq 1 rank 0 kill"
 refuses 2 -J "$tap_work/missing/rows"
+refuses 2 --algo ring+99ch
+refuses 2 --algo ring+1
+refuses 2 -J "$tap_work"
+refuses 2 "no
+flag"
+mkfifo "$tap_work/fifo"
+refuses 2 --policy "$tap_work/fifo"
 refuses 3 --compare mpi
 refuses 3 --compare nccl
 CUDA_VISIBLE_DEVICES=
 export CUDA_VISIBLE_DEVICES
 refuses 3 --device cuda
+
+# A wrong variable is told once for all ranks, by every program.
+# wrong VARIABLE=VALUE PROGRAM ARGUMENT...
+wrong()
+{
+    setting=$1 program=$2
+    shift 2
+    tap_run timeout 60 env "$setting" "$RG_BUILD_DIR/$program" \
+        --launch local --ranks 3 "$@"
+    tap_ended 2 "exit 2 and one line for $setting: $program" tap_is_line
+}
+for setting in RG_ALGO=nonsense RG_ALGO=all_reduce=nonsense \
+    RG_ALGO=all_reduce=ring+65ch RG_POLICY="$tap_work/missing" \
+    RG_POLICY="$tap_work/fifo" RG_NODE_RANKS=two RG_ENGINE=air RG_FENCE=no \
+    RG_ON_FAILURE=cry RG_DISABLE_P2P_ROUTE=maybe; do
+    wrong "$setting" bench/all_reduce_perf -b 8 -e 8 -n 2
+done
+for setting in RG_ALGO=all_reduce=nonsense RG_ALGO=all_reduce=ring+65ch; do
+    wrong "$setting" bench/frame_perf -n 6
+    wrong "$setting" bench/rg_tune -o "$tap_work/tuned.rgp"
+    wrong "$setting" validate/rg_validate --case results.queued
+done
+
+# A device serves so much without a frame.
+for size in 3 12 8K; do
+    tap_run "$RG_BUILD_DIR/bench/frame_perf" --launch local --ranks 2 -b $size
+    tap_ended 2 "frame_perf: exit 2 for $size on emu" \
+        tap_is_line_with '4 to 8 bytes on emu'
+done
+tap_run "$RG_BUILD_DIR/bench/frame_perf" --launch local --ranks 2 -b 8 -n 6
+tap_ended 0 "frame_perf: 8 bytes are served"
+
+# Who cannot write does not pass.
+"$perf" --launch local --ranks 2 -b 8 -e 8 -n 2 2>"$tap_work/said" >/dev/full
+[ $? -eq 3 ] && [ "$(grep -c 'cannot be written' "$tap_work/said")" -eq 1 ]
+tap_result $? "exit 3 when standard output is full"
+"$perf" --help 2>/dev/null >/dev/full
+[ $? -eq 3 ]
+tap_result $? "exit 3 when --help cannot be written"
 
 output=$("$perf" --launch local --ranks 3 -b 0 -e 4K -f 16 -d f32,bf16 -o all \
     --algo all --max-time 0.01 -J "$json" 2>&1)
@@ -98,6 +144,14 @@ RG_ALGO=all_reduce=ring+2ch RG_POLICY=$table \
     [ "$(hash "$json")" != "$named" ]
 tap_result $? "RG_ALGO comes before RG_POLICY"
 
+cp "$table" "$tap_work/kept.rgp"
+refuses 2 --policy "$table" -J "$table"
+refuses 2 --policy "$table" -J "$tap_work/../${tap_work##*/}/t.rgp"
+tap_run env RG_POLICY="$table" "$perf" --launch local --ranks 2 -J "$table"
+tap_ended 2 "-J does not overwrite RG_POLICY" tap_is_line
+cmp -s "$table" "$tap_work/kept.rgp"
+tap_result $? "the table is as it was"
+
 # A table that is not sound ends everything before it begins.
 for flaw in 's/ 1024 4096/ 1025 4096/:6: gap' 's/ inf / 8192 /:7: the last row' \
     's/oneshot 2/twice 2/:6: all_reduce has no' 's/policy 1/policy 2/:1: version'; do
@@ -124,4 +178,34 @@ output=$("$perf" --launch local --ranks 2 -b 8 -e 64 --algo all --max-time 0.01 
     grep -q '^{"kind":"guideline","rule":"split","measured":false}$' "$json"
 tap_result $? "--guidelines judges the rows, and says what it cannot"
 tap_note "$(echo "$output" | grep guideline)"
+
+# A rank of the launcher is killed within a sweep: the lowest one left says so.
+if ! command -v "${RG_MPIRUN:-mpirun}" >/dev/null 2>&1; then
+    tap_result 0 "a killed rank # SKIP no mpirun"
+    tap_end
+fi
+cat >"$tap_work/killed" <<'EOP'
+#!/bin/sh
+victim=$1 json=$2
+shift 2
+[ "${OMPI_COMM_WORLD_RANK-${PMI_RANK-}}" = "$victim" ] || exec "$@" -J "$json"
+"$@" -J "$json" &
+while ! grep -q '"kind":"row"' "$json" 2>/dev/null; do
+    sleep 0.1
+done
+kill -KILL $!
+wait $!
+kill -KILL $$
+EOP
+chmod +x "$tap_work/killed"
+for victim in 0 2; do
+    rm -f "$json"
+    tap_run env RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 3 \
+        "$tap_work/killed" $victim "$json" "$perf" -n 10000000
+    tap_ended 6 "rank $victim is killed: exit 6" \
+        tap_holds_once 'recovery failed: exit 6'
+    tap_holds_once "run: rank $victim was killed" &&
+        tap_holds_once ' passed, 1 failed, 0 skipped'
+    tap_result $? "it is named, and those left have counted"
+done
 tap_end

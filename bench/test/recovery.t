@@ -28,6 +28,12 @@ exits 2 --ranks 3 --gate p50=10msp99=50ms
 exits 2 --ranks 3 --gate ratio=1.1
 exits 2 --ranks 3 -J "$tap_work/missing/rows"
 
+# Workers' settings are told once.
+for setting in RG_ALGO=all_reduce=nonsense RG_NODE_RANKS=two; do
+    tap_run env $setting timeout -k 5 120 "$perf" --launch local --ranks 3 -n 1
+    tap_ended 2 "exit 2 and one line for $setting" tap_is_line
+done
+
 # A device that is not there is the environment's fault, said once.
 if ! "$RG_BUILD_DIR/bench/all_reduce_perf" --launch local --ranks 1 \
     --device cuda -b 8 -e 8 -n 1 >"$tap_work/cuda" 2>&1; then

@@ -15,7 +15,7 @@ refuses()
     shift
     output=$("$tune" "$@" 2>&1)
     status=$?
-    [ $status -eq "$wanted" ] && [ "$(echo "$output" | wc -l)" -eq 1 ]
+    [ $status -eq "$wanted" ] && tap_is_line
     tap_result $? "exit $wanted for $*"
     [ $status -eq "$wanted" ] || tap_note "exit $status: $output"
 }
@@ -36,11 +36,34 @@ refuses 2 -o t --collectives all_shout
 refuses 2 -o t --launches 0
 refuses 2 -o t --topology 'a b'
 refuses 2 -o t -J a --resume b
+refuses 2 -o "$tap_work"
+refuses 2 -o /dev/null
+refuses 2 -o "$table" -J "$tap_work"
+refuses 2 -o "$table" -J "$table"
+refuses 2 -o "$table" -J "$tap_work/./t.rgp"
+refuses 2 -o "$table" -J "$table.new"
+refuses 2 -o "$table" --resume "$table"
 refuses 2 -o t --launch mpi --ranks 2
 refuses 2 --launch local -o "$table" --resume "$tap_work/missing"
 refuses 2 lint
 refuses 2 lint "$tap_work/missing"
 refuses 2 lint "$tap_work/bad.rgp"
+refuses 2 lint "$tap_work"
+refuses 2 lint "$tap_work/no
+file"
+mkfifo "$tap_work/fifo"
+for file in "$tap_work/fifo" /dev/zero; do
+    tap_run timeout 20 "$tune" lint "$file"
+    tap_ended 2 "lint $file does not wait" tap_is_line_with 'not a regular file'
+    tap_run timeout 20 "$tune" plot "$file"
+    tap_ended 2 "plot $file does not wait" tap_is_line
+done
+for ending in -J --resume; do
+    tap_run timeout 20 "$tune" -o "$table" $ending "$tap_work/fifo"
+    tap_ended 2 "$ending FIFO does not wait" tap_is_line_with 'not a regular file'
+done
+refuses 2 plot "$tap_work"
+refuses 2 plot "$tap_work/bad.rgp"
 refuses 2 explain "$tap_work/bad.rgp" --bytes 8
 refuses 2 explain "$tap_work/bad.rgp" --bytes 8 --ranks 2
 refuses 2 diff "$tap_work/bad.rgp"
@@ -51,6 +74,9 @@ refuses 2 merge "$tap_work/bad.rgp" "$tap_work/bad.rgp" -o "$tap_work/none.rgp"
 refuses 2 export "$tap_work/bad.rgp"
 refuses 2 export "$tap_work/bad.rgp" --format tea
 refuses 2 plot "$tap_work/missing"
+tap_run "$tune" explain "$tap_work/bad.rgp" --ranks 2 \
+    --bytes 18446744073709551615
+tap_ended 2 "a size out of range" tap_is_line_with 'bad value'
 for tool in '' lint explain diff merge export plot; do
     # shellcheck disable=SC2086
     "$tune" $tool --help | grep -q '^Usage: rg_tune'
@@ -101,6 +127,13 @@ bounds=$(sed -n 's/^all_reduce  *[a-z0-9]*  *2  *\([1-9][0-9]*\) .*/\1/p' "$tabl
 for bound in 9 $bounds 300000; do
     follows "$bound"
     tap_result $? "all_reduce_perf runs what the table says around $bound bytes"
+done
+
+for tool in lint "explain --ranks 2 --bytes 8" "export --format ompi"; do
+    # shellcheck disable=SC2086
+    "$tune" ${tool%% *} "$table" ${tool#"${tool%% *}"} >/dev/full 2>"$tap_work/said"
+    [ $? -eq 3 ] && [ "$(grep -c 'cannot be written' "$tap_work/said")" -eq 1 ]
+    tap_result $? "exit 3 when ${tool%% *} cannot write"
 done
 
 tap_run "$tune" diff "$table" "$table"

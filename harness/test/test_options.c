@@ -5,9 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "harness/input.h"
 #include "harness/options.h"
+#include "harness/output.h"
 #include "runtime/status.h"
 
 struct values {
@@ -30,9 +34,10 @@ static const struct rg_option table[] = {
     {RG_OPTION_SET, 'd', "types", AT(set), RG_OPTION_DTYPES, 0, 0, "T", ""},
     {RG_OPTION_REAL, 0, "ratio", AT(real), NULL, 0.5, 2, "X", ""},
     {RG_OPTION_TEXT, 'o', "out", AT(text), NULL, 0, 0, "F", ""},
+    {RG_OPTION_SIZE, 's', "small", AT(size), NULL, 4, 4096, "S", ""},
 };
 
-static const struct rg_program program = {"test", "", table, 7, NULL};
+static const struct rg_program program = {"test", "", table, 8, NULL};
 
 static struct values values;
 
@@ -96,6 +101,58 @@ static void refuses(void **state)
     assert_int_equal(parse("-d", "", NULL), RG_OPTIONS_USAGE);
     assert_int_equal(parse("--ratio", "nan", NULL), RG_OPTIONS_USAGE);
     assert_int_equal(parse("-b", "1T", NULL), RG_OPTIONS_USAGE);
+    assert_int_equal(parse("-s", "4K", NULL), RG_OPTIONS_RUN);
+    assert_int_equal(parse("-s", "4097", NULL), RG_OPTIONS_USAGE);
+    assert_int_equal(parse("-s", "3", NULL), RG_OPTIONS_USAGE);
+}
+
+/* In a folder of its own, as the working directory. */
+static void looks_at_outputs(void **state)
+{
+    char folder[] = "/tmp/test-options-XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    snprintf(path, sizeof path, "%s/./new", folder);
+    assert_null(rg_output_fault("new", RG_OUTPUT_NEW));
+    assert_null(rg_output_fault(path, RG_OUTPUT_FILE));
+    assert_non_null(rg_output_fault("missing/new", RG_OUTPUT_FILE));
+    assert_non_null(rg_output_fault("", RG_OUTPUT_FILE));
+    assert_non_null(rg_output_fault(folder, RG_OUTPUT_STREAM));
+    assert_null(rg_output_fault("/dev/null", RG_OUTPUT_STREAM));
+    assert_non_null(rg_output_fault("/dev/null", RG_OUTPUT_FILE));
+    assert_non_null(rg_output_fault("/dev/null", RG_OUTPUT_NEW));
+    assert_true(rg_output_is_same("new", path)); /* yet to be made */
+    assert_false(rg_output_is_same("new", "other"));
+    assert_false(rg_output_is_same("new", NULL));
+    assert_int_equal(symlink("there", "link"), 0);
+    fclose(fopen("there", "w"));
+    assert_true(rg_output_is_same("there", "link"));
+    assert_null(rg_output_fault("there", RG_OUTPUT_NEW));
+    remove("there");
+    remove("link");
+    assert_int_equal(chdir("/"), 0);
+    rmdir(folder);
+}
+
+static void reads_regular_files_alone(void **state)
+{
+    char path[] = "/tmp/test-options-XXXXXX";
+    FILE *file;
+
+    (void)state;
+    close(mkstemp(path));
+    file = rg_input_open(path);
+    assert_non_null(file);
+    fclose(file);
+    remove(path);
+    assert_null(rg_input_open(path));
+    assert_null(rg_input_open("/"));
+    assert_null(rg_input_open("/dev/zero"));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_null(rg_input_open(path));
+    remove(path);
 }
 
 static void reads_sizes(void **state)
@@ -122,8 +179,12 @@ static void reads_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_values), cmocka_unit_test(takes_sets),
-        cmocka_unit_test(refuses), cmocka_unit_test(reads_sizes)};
+        cmocka_unit_test(takes_values),
+        cmocka_unit_test(takes_sets),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(looks_at_outputs),
+        cmocka_unit_test(reads_regular_files_alone),
+        cmocka_unit_test(reads_sizes)};
 
     /* The refused lines are the program's users' business, not the log's. */
     if (!freopen("/dev/null", "w", stderr))

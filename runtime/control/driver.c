@@ -887,15 +887,14 @@ static int wait_linked(struct rg_driver *driver)
     return rc;
 }
 
-/* RG_FENCE: unset, or "kill". */
-static int load_fence(struct rg_driver *driver)
+int rg_driver_fences(int rank, int *fences_out)
 {
     const char *text = getenv("RG_FENCE");
 
-    driver->fences = text && !strcmp(text, "kill");
-    if (!text || !*text || driver->fences)
+    *fences_out = text && !strcmp(text, "kill");
+    if (!text || !*text || *fences_out)
         return RG_OK;
-    rg_log(RG_LOG_ERROR, driver->rank, "RG_FENCE=%s is not \"kill\"", text);
+    rg_log(RG_LOG_ERROR, rank, "RG_FENCE=%s is not \"kill\"", text);
     return RG_ECONFIG;
 }
 
@@ -927,7 +926,7 @@ static int start_pulse(struct rg_driver *driver)
 /* All that takes nobody else. */
 static int prepare(struct rg_driver *driver)
 {
-    int rc = load_fence(driver);
+    int rc = rg_driver_fences(driver->rank, &driver->fences);
 
     if (!rc)
         rc = create_waiting(driver);

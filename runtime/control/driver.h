@@ -72,6 +72,12 @@ struct rg_group_event {
 };
 
 /*
+ * RG_FENCE: unset, or "kill": processes of this host that are left behind are
+ * killed. RG_OK, or RG_ECONFIG (logged).
+ */
+int rg_driver_fences(int rank, int *fences_out);
+
+/*
  * Collective over the world, unless there is a ticket. Opens the listening
  * sockets (TCP for control, a UNIX socket for same-host lifelines and
  * descriptors), exchanges addresses and a job secret through `allgather`,

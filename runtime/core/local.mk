@@ -4,6 +4,7 @@ librg_core_a_SOURCES = \
 	runtime/core/clock.c runtime/core/clock.h \
 	runtime/core/cond.c runtime/core/cond.h \
 	runtime/core/env.c runtime/core/env.h \
+	runtime/core/escape.c runtime/core/escape.h \
 	runtime/core/hash.c runtime/core/hash.h \
 	runtime/core/log.c runtime/core/log.h \
 	runtime/core/names.c \

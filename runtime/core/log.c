@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/core/escape.h"
+
 enum { LINE_BYTES = 1024 };
 
 static enum rg_log_level threshold(void)
@@ -31,7 +33,7 @@ static size_t written(int n, size_t room)
 void rg_log(enum rg_log_level level, int rank, const char *format, ...)
 {
     int saved = errno;
-    char line[LINE_BYTES];
+    char text[LINE_BYTES], line[LINE_BYTES];
     size_t room = sizeof(line) - 1; /* the newline always fits */
     size_t used;
     va_list args;
@@ -44,9 +46,9 @@ void rg_log(enum rg_log_level level, int rank, const char *format, ...)
         used = written(snprintf(line, room, "regroup[%d]: ", rank), room);
     va_start(args, format);
     errno = saved; /* for %m */
-    used +=
-        written(vsnprintf(line + used, room - used, format, args), room - used);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    used += rg_escape(text, line + used, room - used);
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, used) < 0) {
         /* There is nowhere left to say so. */

@@ -1,7 +1,8 @@
 /*
  * Diagnostics on standard error. The level comes from RG_LOG (error, warn,
  * info, debug; default warn) and is read at each call: there is no state.
- * One call is one line, written with one write(), prefixed "regroup[rank]: ".
+ * One call is one line, written with one write(), prefixed "regroup[rank]: ",
+ * control characters escaped.
  */
 #ifndef RG_CORE_LOG_H
 #define RG_CORE_LOG_H

@@ -26,7 +26,7 @@ const char *rg_status_string(int status)
     case RG_EBUSY:
         return "still in use";
     case RG_EPOLICY:
-        return "ranks hold different selection rules";
+        return "a selection of algorithms that cannot be followed";
     case RG_EBACKEND:
         return "the group's backend does not allow the call";
     case RG_ENOSPC:

@@ -96,20 +96,33 @@ void rg_engine_signal(unsigned char *base, uint64_t signal,
 
 /* ---- creation ----------------------------------------------------------- */
 
-static int choose_providers(struct rg_engine *engine)
+static const struct rg_engine_ops *const all[RG_ENGINE_PROVIDERS] = {
+    &rg_engine_shm, &rg_engine_tcp};
+
+static int is_chosen(const struct rg_engine_ops *ops, const char *only)
 {
-    static const struct rg_engine_ops *const all[RG_ENGINE_PROVIDERS] = {
-        &rg_engine_shm, &rg_engine_tcp};
+    return !only || !*only || !strcmp(only, ops->name);
+}
+
+int rg_engine_setting(int rank)
+{
     const char *only = getenv("RG_ENGINE");
 
     for (int i = 0; i < RG_ENGINE_PROVIDERS; i++)
-        if (!only || !*only || !strcmp(only, all[i]->name))
-            engine->ops[engine->providers++] = all[i];
-    if (engine->providers)
-        return RG_OK;
-    rg_log(RG_LOG_ERROR, engine->config.rank, "RG_ENGINE=%s is not tcp or shm",
-           only);
+        if (is_chosen(all[i], only))
+            return RG_OK;
+    rg_log(RG_LOG_ERROR, rank, "RG_ENGINE=%s is not tcp or shm", only);
     return RG_ECONFIG;
+}
+
+static int choose_providers(struct rg_engine *engine)
+{
+    const char *only = getenv("RG_ENGINE");
+
+    for (int i = 0; i < RG_ENGINE_PROVIDERS; i++)
+        if (is_chosen(all[i], only))
+            engine->ops[engine->providers++] = all[i];
+    return rg_engine_setting(engine->config.rank);
 }
 
 /* Memory that peers can map by the descriptor's number. */

@@ -87,6 +87,8 @@ struct rg_engine_completion {
  */
 int rg_engine_create(const struct rg_engine_config *config,
                      struct rg_engine **engine_out);
+/* Whether RG_ENGINE names one: RG_OK, or RG_ECONFIG (logged). */
+int rg_engine_setting(int rank);
 /* Closes all; open commands get no completion. Accepts null. */
 void rg_engine_destroy(struct rg_engine *engine);
 

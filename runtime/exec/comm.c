@@ -231,6 +231,15 @@ void rg_comm_unmake(struct rg_comm *comm)
     free(comm);
 }
 
+int rg_comm_layout(const struct rg_context *context,
+                   struct rg_layout *layout_out)
+{
+    return rg_layout_init(
+        layout_out, context->config.algos, context->config.capacity,
+        context->ops->max_channels(context->device),
+        (int)context->settings.workspaces, context->service->bytes / RG_SHARES);
+}
+
 int rg_comm_make(struct rg_context *context, struct rg_comm **comm_out)
 {
     struct rg_comm *comm = calloc(1, sizeof *comm);
@@ -245,10 +254,7 @@ int rg_comm_make(struct rg_context *context, struct rg_comm **comm_out)
     comm->plan_index = 1;
     pthread_mutex_init(&comm->lock, NULL);
     comm_link(comm);
-    status = rg_layout_init(
-        &comm->layout, context->config.algos, context->config.capacity,
-        context->ops->max_channels(context->device),
-        (int)context->settings.workspaces, context->service->bytes / RG_SHARES);
+    status = rg_comm_layout(context, &comm->layout);
     if (status == RG_OK)
         status = comm_allocate(comm);
     if (status == RG_OK)

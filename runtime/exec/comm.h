@@ -98,6 +98,9 @@ struct rg_comm {
     struct rg_comm_mapped *mapped_device; /* as teams see it */
 };
 
+/* Of any communicator of the context, once its device is open. */
+int rg_comm_layout(const struct rg_context *context,
+                   struct rg_layout *layout_out);
 /* A communicator that is no member of anything yet. */
 int rg_comm_make(struct rg_context *context, struct rg_comm **comm_out);
 /* Nothing runs on it, and nobody holds it. Accepts null. */

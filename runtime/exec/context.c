@@ -8,10 +8,12 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
+#include "runtime/engine/engine.h"
 #include "runtime/exec/comm.h"
 #include "runtime/exec/routes.h"
 #include "runtime/exec/select.h"
 #include "runtime/policy/table.h"
+#include "runtime/transfer/route_table.h"
 
 /* Bytes; of memory files on emu, whose pages exist once they are touched. */
 #define CONTEXT_REGION_EMU  (640ull << 20)
@@ -148,6 +150,19 @@ static int context_selection(struct rg_context *context)
     return status;
 }
 
+/* Variables that are read where they are used, and then by each rank. */
+static int context_variables(struct rg_context *context)
+{
+    int unused, status;
+
+    status = context_on_failure(context);
+    if (status == RG_OK)
+        status = rg_route_is_any(&unused);
+    if (status == RG_OK)
+        status = rg_engine_setting(-1);
+    return status == RG_OK ? rg_driver_fences(-1, &unused) : status;
+}
+
 static int context_configure(struct rg_context *context,
                              const struct rg_context_config *config)
 {
@@ -164,7 +179,7 @@ static int context_configure(struct rg_context *context,
     if (status == RG_OK)
         status = rg_settings_load(&context->settings);
     if (status == RG_OK)
-        status = context_on_failure(context);
+        status = context_variables(context);
     if (status)
         return status;
     if (config->region_bytes)
@@ -198,6 +213,18 @@ static int context_open_driver(struct rg_context *context)
     return rg_driver_create(&config, &context->driver);
 }
 
+/* Rank 0's is the one that the first view publishes. */
+static int context_check_selection(const struct rg_context *context)
+{
+    struct rg_layout layout;
+    int status;
+
+    if (context->config.rank > 0 || context->config.ticket)
+        return RG_OK;
+    status = rg_comm_layout(context, &layout);
+    return status ? status : rg_policy_check(&layout, context->selection);
+}
+
 static int context_open_device(struct rg_context *context)
 {
     const struct rg_device_config config = {
@@ -222,6 +249,8 @@ static int context_open_device(struct rg_context *context)
     status = rg_service_proof_sign(
         context->service, rg_comm_proof_salt(rg_service_key(context->service),
                                              context->config.rank));
+    if (status == RG_OK)
+        status = context_check_selection(context);
     if (status)
         return status;
     return rg_driver_offer_fd(context->driver, context->service->fd);
@@ -248,6 +277,23 @@ static int context_agree(const struct rg_context_config *config, int status)
     return status ? status : worst;
 }
 
+/*
+ * What is wrong with the variables is mostly wrong at all ranks: rank 0 looks
+ * first, and what it has found nobody else says again.
+ */
+static int context_prepare(struct rg_context *context,
+                           const struct rg_context_config *config)
+{
+    int status = RG_OK;
+
+    if (config->rank == 0 || config->ticket)
+        status = context_configure(context, config);
+    status = context_agree(config, status);
+    if (status == RG_OK && config->rank > 0 && !config->ticket)
+        status = context_configure(context, config);
+    return context_agree(config, status);
+}
+
 int rg_context_create(const struct rg_context_config *config,
                       struct rg_context **context_out)
 {
@@ -259,8 +305,7 @@ int rg_context_create(const struct rg_context_config *config,
     context = calloc(1, sizeof *context);
     if (!context)
         return RG_ENOMEM;
-    status = context_configure(context, config);
-    status = context_agree(config, status);
+    status = context_prepare(context, config);
     if (status)
         goto error;
     /* The lifelines are open before the device is touched. */

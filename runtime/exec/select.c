@@ -107,8 +107,13 @@ static int override_lookup(const char *text, int coll,
 
 static int override_refuse(const struct override *override)
 {
-    rg_log(RG_LOG_ERROR, -1, "policy: no algorithm %s=%s with %u channels",
-           override->collective, override->algorithm, override->channels);
+    char channels[32] = "";
+
+    if (override->channels)
+        snprintf(channels, sizeof channels, " with %u channels",
+                 override->channels);
+    rg_log(RG_LOG_ERROR, -1, "policy: no algorithm %s=%s%s",
+           override->collective, override->algorithm, channels);
     return RG_EPOLICY;
 }
 
@@ -440,11 +445,13 @@ static int all_fit(const struct rg_layout *layout, const char *text,
 int rg_policy_fits(const struct rg_layout *layout, const char *text,
                    const struct rg_plan_input *input)
 {
+    /* All ranks find the same. */
+    const enum rg_log_level level = input->rank ? RG_LOG_DEBUG : RG_LOG_ERROR;
     struct rg_policy_table *table;
     int status = table_of(text, &table);
 
     if (status == RG_OK)
-        status = all_fit(layout, text, table, input, RG_LOG_ERROR);
+        status = all_fit(layout, text, table, input, level);
     rg_policy_destroy(table);
     return status;
 }

@@ -46,7 +46,7 @@ uint64_t rg_rules_hash(const struct rg_rules rules[RG_COLL_COUNT]);
 int rg_policy_check(const struct rg_layout *layout, const char *text);
 /*
  * Whether what the text names can run under this view and these routes: RG_OK
- * or RG_EPOLICY (logged).
+ * or RG_EPOLICY (logged by the first rank).
  */
 int rg_policy_fits(const struct rg_layout *layout, const char *text,
                    const struct rg_plan_input *input);

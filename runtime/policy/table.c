@@ -1,12 +1,16 @@
 #include "runtime/policy/rows.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "runtime/core/escape.h"
 #include "runtime/core/hash.h"
 
 int rg_policy_fail(struct rg_policy_error *error_out, int line,
@@ -24,10 +28,13 @@ int rg_policy_fail(struct rg_policy_error *error_out, int line,
 void rg_policy_error_print(const struct rg_policy_error *error,
                            const char *file, char *line_out, size_t bytes)
 {
+    size_t used = rg_escape(file, line_out, bytes);
+
     if (error->line > 0)
-        snprintf(line_out, bytes, "%s:%d: %s", file, error->line, error->text);
+        snprintf(line_out + used, bytes - used, ":%d: %s", error->line,
+                 error->text);
     else
-        snprintf(line_out, bytes, "%s: %s", file, error->text);
+        snprintf(line_out + used, bytes - used, ": %s", error->text);
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -278,28 +285,45 @@ const struct rg_policy_row *rg_policy_find(const struct rg_policy_table *table,
 
 /* ---- files -------------------------------------------------------------- */
 
+/* Opens nothing that could be waited for, or had no end. */
+static FILE *open_file(const char *path, struct rg_policy_error *error_out)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat place;
+    FILE *file = NULL;
+
+    if (fd < 0 || fstat(fd, &place) != 0)
+        rg_policy_fail(error_out, 0, "cannot be opened: %s", strerror(errno));
+    else if (S_ISDIR(place.st_mode))
+        rg_policy_fail(error_out, 0, "cannot be read: %s", strerror(EISDIR));
+    else if (!S_ISREG(place.st_mode))
+        rg_policy_fail(error_out, 0, "is not a regular file");
+    else if (!(file = fdopen(fd, "rb")))
+        rg_policy_fail(error_out, 0, "cannot be opened: %s", strerror(errno));
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
 int rg_policy_read(const char *path, char **text_out, size_t *bytes_out,
                    struct rg_policy_error *error_out)
 {
     const size_t room = RG_POLICY_MAX_BYTES + 1;
-    FILE *file = fopen(path, "rb");
-    const int error = errno;
+    FILE *file = open_file(path, error_out);
     char *text = file ? malloc(room + 1) : NULL;
     size_t bytes = text ? fread(text, 1, room, file) : 0;
     int status = RG_OK;
 
     if (!file)
-        status = rg_policy_fail(error_out, 0, "cannot be opened: %s",
-                                strerror(error));
-    else if (ferror(file))
+        return RG_EPOLICY;
+    if (ferror(file))
         status = rg_policy_fail(error_out, 0, "cannot be read");
     else if (!text)
         status = RG_ENOMEM;
     else if (bytes == room)
         status = rg_policy_fail(error_out, 0, "larger than %d bytes",
                                 RG_POLICY_MAX_BYTES);
-    if (file)
-        fclose(file);
+    fclose(file);
     if (status) {
         free(text);
         return status;

@@ -123,12 +123,13 @@ int rg_policy_write(const struct rg_policy_table *table, char **text_out);
 uint64_t rg_policy_hash(const struct rg_policy_table *table);
 
 /*
- * Reads at most RG_POLICY_MAX_BYTES of a file into terminated text, freed by
- * the caller. RG_OK; RG_EPOLICY with *error_out set; RG_ENOMEM.
+ * Reads at most RG_POLICY_MAX_BYTES of a regular file into terminated text,
+ * freed by the caller. RG_OK; RG_EPOLICY with *error_out set; RG_ENOMEM.
  */
 int rg_policy_read(const char *path, char **text_out, size_t *bytes_out,
                    struct rg_policy_error *error_out);
-/* "file:line: cause" (or "file: cause"), terminated. */
+/* "file:line: cause" (or "file: cause"), terminated, without control
+ * characters. */
 void rg_policy_error_print(const struct rg_policy_error *error,
                            const char *file, char *line_out, size_t bytes);
 

@@ -84,9 +84,10 @@ int rg_comm_create(struct rg_context *context, struct rg_comm **comm_out)
     if (status == RG_OK && !rejoin)
         status = all_have_come(comm);
     if (status) {
-        rg_log(RG_LOG_ERROR, context->config.rank,
-               "communicator %u could not be made: %s", comm->group,
-               rg_status_string(status));
+        /* Why a selection is refused has been said. */
+        rg_log(status == RG_EPOLICY ? RG_LOG_DEBUG : RG_LOG_ERROR,
+               context->config.rank, "communicator %u could not be made: %s",
+               comm->group, rg_status_string(status));
         rg_recovery_destroy(comm->recovery);
         rg_comm_unmake(comm);
         return status;

@@ -615,10 +615,8 @@ static int join(struct rg_recovery *recovery, int rejoin)
                            .first_seq = context->config.first_seq,
                            .rejoin = rejoin,
                            .policy = context->selection};
-    int status = rg_policy_check(&comm->layout, join.policy);
+    const int status = rg_comm_info(comm, &join.info);
 
-    if (status == RG_OK)
-        status = rg_comm_info(comm, &join.info);
     if (status)
         return status;
     recovery->joining = 1;

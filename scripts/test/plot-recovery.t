@@ -35,7 +35,7 @@ tap_result $? "runs are told apart by what differs"
 
 echo '{"kind":"env"}' >"$tap_work/none.jsonl"
 tap_run "$plot" "$tap_work/none.jsonl"
-tap_ended 1 "a file without injections is refused"
+tap_ended 2 "a file without injections is refused"
 tap_run "$plot" "$tap_work/missing.jsonl"
 tap_ended 2 "a missing file is a usage error"
 tap_end

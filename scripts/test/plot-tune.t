@@ -44,8 +44,16 @@ tap_result $? "what was only looked at is not drawn"
 
 echo '{"kind":"tune"}' >"$tap_work/none.jsonl"
 "$plot" "$tap_work/none.jsonl" >/dev/null 2>&1
-[ $? -eq 1 ]
+[ $? -eq 2 ]
 tap_result $? "a file without a sweep is refused"
+nothing="$tap_work/no
+file"
+tap_run "$plot" "$nothing"
+tap_ended 2 "a name with a newline is told in one line" tap_is_line
+for file in /dev/zero "$tap_work"; do
+    tap_run timeout 20 "$plot" "$file"
+    tap_ended 2 "what is no regular file is refused" tap_is_line
+done
 for arguments in "$tap_work/missing" "--limit x $tap_work/raw.jsonl" "" "--what"; do
     # shellcheck disable=SC2086
     "$plot" $arguments >/dev/null 2>&1

@@ -27,7 +27,7 @@ tap_result $? "the peer has its own line"
 
 echo '{"kind": "env"}' >"$tap_work/none.jsonl"
 tap_run "$plot" "$tap_work/none.jsonl"
-tap_ended 1 "a file without rows is refused"
+tap_ended 2 "a file without rows is refused"
 tap_run "$plot" "$tap_work/missing.jsonl"
 tap_ended 2 "a missing file is a usage error"
 tap_end

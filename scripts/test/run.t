@@ -22,6 +22,8 @@ expect 2 "a word for the ranks is a usage error" -n two true
 expect 2 "an unknown option is a usage error" -n 2 --nonsense true
 expect 2 "no program is a usage error" -n 2
 expect 2 "a missing program is a usage error" -n 2 bench/missing_perf
+expect 2 "a name with a newline is told in one line" -n 2 "no
+program"
 expect 2 "a missing host file is a usage error" -n 2 --hosts missing true
 
 if ! command -v mpirun >/dev/null 2>&1; then
@@ -42,6 +44,19 @@ started=$("$run" -n 3 bench/program 0 2>/dev/null | grep -c 'rank started')
 [ "$started" -eq 3 ]
 tap_result $? "-n 3 starts three ranks"
 expect 5 "the program's exit code is the exit code" -n 2 bench/program 5
+# dies RANK SIGNAL CODE: with --survive, of two; the other passes.
+cat >"$tap_work/bench/dies" <<'EOP'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK-${PMI_RANK-}}" != "$1" ] || kill -"$2" $$
+exit 0
+EOP
+chmod +x "$tap_work/bench/dies"
+expect 6 "a killed rank is exit 6" --survive -n 2 bench/dies 0 KILL
+tap_holds_once "run: rank 0 was killed"
+tap_result $? "and is named in a line"
+expect 139 "a crash stays one" --survive -n 2 bench/dies 1 SEGV
+expect 5 "--survive: the program's exit code" --survive -n 2 bench/program 5
+expect 0 "--survive: all pass" --survive -n 2 bench/program 0
 RG_RUN_TIMEOUT=1
 export RG_RUN_TIMEOUT
 expect 4 "the time limit ends a hang" -n 2 bench/program sleep

@@ -58,7 +58,7 @@ tap_ended()
 # TEXT.
 tap_is_line()
 {
-    [ "$(echo "$output" | wc -l)" -eq 1 ]
+    [ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ]
 }
 
 tap_is_line_with()
@@ -68,13 +68,13 @@ tap_is_line_with()
 
 tap_holds()
 {
-    echo "$output" | grep -qF -- "$1"
+    printf '%s\n' "$output" | grep -qF -- "$1"
 }
 
 # It holds TEXT on one line only.
 tap_holds_once()
 {
-    [ "$(echo "$output" | grep -cF -- "$1")" -eq 1 ]
+    [ "$(printf '%s\n' "$output" | grep -cF -- "$1")" -eq 1 ]
 }
 
 tap_end()

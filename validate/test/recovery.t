@@ -24,7 +24,14 @@ says()
 }
 
 says 2 'line 1, column 15' --fault 'at seq 5 rank kill'
+says 2 'there is no fault' --fault ''
+says 2 'there is no fault' --fault '# none'
+says 2 'expected at' --fault "$tap_work"
+says 2 'no such rank' --launch local --ranks 2 --fault 'at seq 5 rank 2 kill'
+says 2 'no such rank' --launch local --ranks 2 --fault 'at seq 5 link 0->2 drop'
 says 2 'cannot be delayed' --fault 'at seq 5 link 0->1 delay 2ms'
+echo 'at seq 7 phase start rank 1 kill' >"$tap_work/plan"
+says 2 'would overwrite' --fault "$tap_work/plan" -J "$tap_work/plan"
 recovers 3 'plan.*' --fault 'at seq 7 phase start rank 1 kill'
 # What cannot happen must not pass: the plan asks for what never comes.
 tap_run env RG_RUN_TIMEOUT=100 "$RG_SOURCE_DIR/scripts/run" --survive -n 2 \

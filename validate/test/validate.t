@@ -28,6 +28,9 @@ theirs=MOONCAKE_PG_PREFERRED_GPU_COLLECTIVE_BACKEND
 for settings in "$ours=fast" "$theirs=" "$ours=new $theirs=legacy"; do
     refuses 2 --ranks 3 --backend new --case 'results.queued'
 done
+tap_run env "$ours=no
+such" "$validate" --launch local --ranks 3 --case 'results.queued'
+tap_ended 2 "a value with a newline is told in one line" tap_is_line
 settings=
 CUDA_VISIBLE_DEVICES=
 export CUDA_VISIBLE_DEVICES

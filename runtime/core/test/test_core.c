@@ -15,6 +15,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/cond.h"
 #include "runtime/core/env.h"
+#include "runtime/core/escape.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/core/settings.h"
@@ -244,6 +245,25 @@ static void log_is_one_prefixed_line_a_call(void **state)
     unsetenv("RG_LOG");
 }
 
+static void log_a_name(void)
+{
+    rg_log(RG_LOG_ERROR, 3, "a\nname\x01");
+}
+
+static void a_name_stays_on_its_line(void **state)
+{
+    char text[16], line[4096];
+
+    (void)state;
+    assert_int_equal(rg_escape("a\n\tb\x7f\xc3\xa4", text, sizeof(text)), 12);
+    assert_string_equal(text, "a\\n\\tb\\x7f\xc3\xa4");
+    assert_int_equal(rg_escape("abc\n", text, 5), 3);
+    assert_string_equal(text, "abc");
+    assert_int_equal(rg_escape("", text, 1), 0);
+    capture_stderr(log_a_name, line, sizeof(line));
+    assert_string_equal(line, "regroup[3]: a\\nname\\x01\n");
+}
+
 static void sleeping_lasts_at_least_as_long(void **state)
 {
     uint64_t begin = rg_clock_ns();
@@ -285,6 +305,7 @@ int main(void)
         cmocka_unit_test(bitset_walks_all_bits),
         cmocka_unit_test(hash_matches_published_vectors),
         cmocka_unit_test(log_is_one_prefixed_line_a_call),
+        cmocka_unit_test(a_name_stays_on_its_line),
         cmocka_unit_test(sleeping_lasts_at_least_as_long),
         cmocka_unit_test(a_wait_lasts_until_its_time),
     };

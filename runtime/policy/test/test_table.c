@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -518,6 +519,7 @@ static void files_are_read_up_to_a_bound(void **state)
     const int fd = mkstemp(path);
     FILE *file = fdopen(fd, "w");
     struct rg_policy_error error;
+    char line[80];
     size_t bytes;
     char *text;
 
@@ -538,6 +540,13 @@ static void files_are_read_up_to_a_bound(void **state)
     assert_int_equal(rg_policy_read("/", &text, &bytes, &error), RG_EPOLICY);
     assert_int_equal(rg_policy_read("/dev/zero", &text, &bytes, &error),
                      RG_EPOLICY);
+    assert_string_equal(error.text, "is not a regular file");
+    /* Nobody writes to it, so who waited would wait for ever. */
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(rg_policy_read(path, &text, &bytes, &error), RG_EPOLICY);
+    remove(path);
+    rg_policy_error_print(&error, "a\nb", line, sizeof line);
+    assert_string_equal(line, "a\\nb: is not a regular file");
 }
 
 int main(void)
