@@ -75,6 +75,8 @@ int cuda_set(void *device, void *dst, int byte, size_t bytes);
 int cuda_host_alloc(void *device, size_t bytes, void **host_out,
                     void **device_out);
 void cuda_host_free(void *device, void *host);
+int cuda_host_map(void *device, void *host, size_t bytes, void **device_out);
+void cuda_host_unmap(void *device, void *host);
 
 /* stream.c */
 int cuda_stream_create(void *device, void *native, void **stream_out);

@@ -286,3 +286,25 @@ void cuda_host_free(void *opaque, void *host)
     cudaSetDevice(device->config.ordinal);
     cudaFreeHost(host);
 }
+
+/* The engine made it, so that peers of this host can map it. */
+int cuda_host_map(void *opaque, void *host, size_t bytes, void **device_out)
+{
+    struct cuda_device *device = opaque;
+    cudaError_t error;
+
+    cudaSetDevice(device->config.ordinal);
+    error = cudaHostRegister(host, bytes,
+                             cudaHostRegisterMapped | cudaHostRegisterPortable);
+    if (error == cudaSuccess)
+        error = cudaHostGetDevicePointer(device_out, host, 0);
+    return cuda_check(device, error, "cudaHostRegister");
+}
+
+void cuda_host_unmap(void *opaque, void *host)
+{
+    struct cuda_device *device = opaque;
+
+    cudaSetDevice(device->config.ordinal);
+    cudaHostUnregister(host);
+}
