@@ -22,8 +22,10 @@ static void led_free(struct rg_led *led)
 {
     rg_led_forget_gathers(led);
     rg_led_forget_joins(led, 0);
-    for (int slot = 0; led->slots && slot < led->capacity; slot++)
+    for (int slot = 0; led->slots && slot < led->capacity; slot++) {
         rg_message_unref(led->slots[slot].quiet);
+        rg_bitset_fini(&led->slots[slot].faults);
+    }
     rg_message_unref(led->plan.request);
     rg_message_unref(led->found);
     rg_view_destroy(led->view);
@@ -40,7 +42,6 @@ static void led_free(struct rg_led *led)
     rg_bitset_fini(&led->accused);
     rg_bitset_fini(&led->tardy);
     free(led->slots);
-    free(led->faults);
     free(led);
 }
 

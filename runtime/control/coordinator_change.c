@@ -287,6 +287,18 @@ static int faults_of(const struct rg_view *view, int slot)
     return count;
 }
 
+static void add_faults(struct rg_led *led, struct rg_effects *effects)
+{
+    for (int to = 0; to < led->capacity; to++) {
+        const struct rg_bitset *faults = &led->slots[to].faults;
+
+        for (int from = rg_bitset_next(faults, 0); from >= 0;
+             from = rg_bitset_next(faults, from + 1))
+            if (rg_view_add_fault(led->proposal, from, to))
+                effects->rc = RG_ENOMEM;
+    }
+}
+
 /* No culprit but links that fail: other routes, or the worst member leaves. */
 static void name_links(const struct rg_coordinator *coordinator,
                        struct rg_led *led, struct rg_effects *effects)
@@ -295,12 +307,10 @@ static void name_links(const struct rg_coordinator *coordinator,
     int exhausted = 0;
     int worst = -1;
 
-    for (size_t i = 0; i < led->nfaults; i++)
-        if (rg_view_add_fault(proposal, led->faults[i].from, led->faults[i].to))
-            effects->rc = RG_ENOMEM;
+    add_faults(led, effects);
     for (int i = 0; i < proposal->nfaults; i++)
         exhausted |= proposal->faults[i].count >= coordinator->config.routes;
-    if (!exhausted || !led->nfaults)
+    if (!exhausted || !led->has_faults)
         return;
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int slot = led->view->order[rank];
@@ -602,6 +612,7 @@ static void forget_departed(struct rg_led *led, const struct rg_view *before)
                         led->view->members[slot].incarnation;
 
         rg_message_unref(known->quiet);
+        rg_bitset_fini(&known->faults);
         *known = (struct rg_led_slot){.completed = led->view->first_seq - 1};
         if (stays)
             continue;
@@ -628,7 +639,7 @@ static void enter_epoch(struct rg_led *led, struct rg_effects *effects)
     rg_bitset_zero(&led->accused);
     rg_bitset_zero(&led->confirmed);
     led->stall_seq = 0;
-    led->nfaults = 0;
+    led->has_faults = 0;
     led->is_disturbed = 0;
     led->is_torn = 0;
 }

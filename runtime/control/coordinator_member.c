@@ -427,22 +427,18 @@ void rg_led_on_fenced(struct rg_coordinator *coordinator, struct rg_led *led,
 
 /* ---- reports and heartbeats --------------------------------------------- */
 
+/* All may name all, so a pair takes a bit. */
 static void keep_fault(struct rg_led *led, int from, int to,
                        struct rg_effects *effects)
 {
-    struct rg_link_fault *faults;
+    struct rg_bitset *faults = &led->slots[to].faults;
 
-    for (size_t i = 0; i < led->nfaults; i++)
-        if (led->faults[i].from == from && led->faults[i].to == to)
-            return;
-    faults = realloc(led->faults, (led->nfaults + 1) * sizeof(*faults));
-    if (!faults) {
+    if (!faults->words && rg_bitset_init(faults, led->capacity)) {
         effects->rc = RG_ENOMEM;
         return;
     }
-    led->faults = faults;
-    led->faults[led->nfaults++] =
-        (struct rg_link_fault){.from = from, .to = to};
+    rg_bitset_set(faults, from);
+    led->has_faults = 1;
 }
 
 /* Reports are repeated: what is new is a sign that there is more to come. */

@@ -31,6 +31,8 @@ struct rg_led_slot {
     uint64_t completed; /* in the epoch in force */
     /* QUIESCED for the change in progress; null: not yet. */
     struct rg_message *quiet;
+    /* From whom it cannot be reached; without words: nothing is known. */
+    struct rg_bitset faults;
 };
 
 /* Somebody who waits to be let in. */
@@ -84,8 +86,7 @@ struct rg_led {
     struct rg_bitset stalled; /* who waits in some seq */
     struct rg_bitset accused; /* whom others wait for, or cannot reach */
     int is_hearing;           /* something new since the last tick */
-    struct rg_link_fault *faults;
-    size_t nfaults;
+    int has_faults;           /* some slot has */
 
     int has_rules;  /* somebody has taken the proposal, */
     uint64_t rules; /* and will run by rules of this hash */

@@ -850,6 +850,32 @@ static void a_wait_cycle_is_a_failure_of_links(void **state)
     destroy(job);
 }
 
+/* However often it is reported, and by whom; not again at a planned change. */
+static void a_link_fails_once_an_epoch(void **state)
+{
+    struct job *job = create(4, RG_MODE_DEACTIVATE);
+
+    (void)state;
+    for (int rank = 0; rank < 4; rank++)
+        job->processes[rank].claimed = 60;
+    report_stall(job, 3, 60, 1);
+    report_stall(job, 3, 60, 1);
+    report(job, 1, RG_EVIDENCE_UNREACHABLE, 0, 3);
+    report(job, 1, RG_EVIDENCE_UNREACHABLE, 0, 2);
+    settle(job);
+    for (uint64_t epoch = 2; epoch < 5; epoch++) {
+        change(job, 0xf, 0, 0);
+        assert_members(job, 0xf, epoch);
+        assert_int_equal(view_of(job, 0)->nfaults, 2);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(view_of(job, 0)->faults[i].from, 1);
+            assert_int_equal(view_of(job, 0)->faults[i].to, 2 + i);
+            assert_int_equal(view_of(job, 0)->faults[i].count, 1);
+        }
+    }
+    destroy(job);
+}
+
 /* ---- modes and plans ------------------------------------------------------
  */
 
@@ -1115,6 +1141,7 @@ int main(void)
         cmocka_unit_test(who_never_began_the_seq_is_the_culprit),
         cmocka_unit_test(the_coordinator_itself_may_be_the_culprit),
         cmocka_unit_test(a_wait_cycle_is_a_failure_of_links),
+        cmocka_unit_test(a_link_fails_once_an_epoch),
         cmocka_unit_test(failures_wait_for_a_change),
         cmocka_unit_test(a_notice_names_who_has_failed),
         cmocka_unit_test(who_was_aborted_waiting_is_not_to_blame),
