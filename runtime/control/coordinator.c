@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/control/coordinator_state.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 /* ---- groups ------------------------------------------------------------- */
@@ -188,12 +189,12 @@ void rg_led_set_window(const struct rg_led *led, uint64_t ms,
 
 static uint64_t completed_by_all(const struct rg_led *led)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t least = led->slots[led->view->order[0]].completed;
 
-    for (int rank = 0; rank < led->view->nactive; rank++) {
+    for (int rank = 1; rank < led->view->nactive; rank++) {
         const struct rg_led_slot *slot = &led->slots[led->view->order[rank]];
 
-        if (slot->completed < least)
+        if (rg_seq_precedes(slot->completed, least))
             least = slot->completed;
     }
     return least;

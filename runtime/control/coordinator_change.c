@@ -3,6 +3,7 @@
 
 #include "runtime/control/coordinator_state.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 /* ---- who takes part ----------------------------------------------------- */
@@ -258,7 +259,7 @@ static int name_culprits(const struct rg_coordinator *coordinator,
         demote(led, slot);
         count++;
     }
-    if (!led->view || !led->stall_seq ||
+    if (!led->view || rg_bitset_next(&led->stalled, 0) < 0 ||
         coordinator->config.mode == RG_MODE_MANAGED)
         return count;
     for (int rank = 0; rank < led->view->nactive; rank++) {
@@ -267,7 +268,7 @@ static int name_culprits(const struct rg_coordinator *coordinator,
         if (led->proposal->members[slot].status != RG_MEMBER_ACTIVE ||
             is_joiner(led, slot) || rg_bitset_test(&led->stalled, slot) ||
             (led->slots[slot].quiet &&
-             led->slots[slot].quiet->claimed >= led->stall_seq))
+             !rg_seq_precedes(led->slots[slot].quiet->claimed, led->stall_seq)))
             continue;
         blame(led, slot, "others wait for it in a seq it has not begun",
               effects);
@@ -420,8 +421,9 @@ static void refuse_legacy_joiners(struct rg_led *led,
 static void settle_seqs(struct rg_led *led)
 {
     struct rg_view *proposal = led->proposal;
-    uint64_t completed = UINT64_MAX;
+    uint64_t completed = 0;
     uint64_t claimed;
+    int heard = 0;
 
     if (!led->view) {
         proposal->committed_seq = proposal->first_seq - 1;
@@ -434,14 +436,13 @@ static void settle_seqs(struct rg_led *led)
 
         if (!quiet || !rg_led_is_present(led, slot))
             continue;
-        if (quiet->completed < completed)
+        if (!heard++ || rg_seq_precedes(quiet->completed, completed))
             completed = quiet->completed;
-        if (quiet->claimed > claimed)
-            claimed = quiet->claimed;
+        rg_seq_raise(&claimed, quiet->claimed);
     }
-    if (completed < led->view->committed_seq)
-        completed = led->view->committed_seq;
-    proposal->committed_seq = completed;
+    proposal->committed_seq = led->view->committed_seq;
+    if (heard)
+        rg_seq_raise(&proposal->committed_seq, completed);
     proposal->first_seq = claimed + 1;
 }
 

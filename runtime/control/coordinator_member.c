@@ -3,6 +3,7 @@
 
 #include "runtime/control/coordinator_state.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 static int is_live(const struct rg_member *member)
@@ -466,9 +467,10 @@ static void keep_report(struct rg_led *led, int slot,
     }
     if (!stalled)
         return;
-    note(led, &led->stalled, slot);
-    if (message->claimed > led->stall_seq)
+    if (rg_bitset_next(&led->stalled, 0) < 0)
         led->stall_seq = message->claimed;
+    rg_seq_raise(&led->stall_seq, message->claimed);
+    note(led, &led->stalled, slot);
 }
 
 void rg_led_on_report(struct rg_coordinator *coordinator, struct rg_led *led,
@@ -498,8 +500,7 @@ void rg_led_on_heartbeat(struct rg_coordinator *coordinator, struct rg_led *led,
     if (!led->view || message->epoch != led->view->epoch)
         return;
     rg_bitset_set(&led->confirmed, slot);
-    if (message->completed > known->completed)
-        known->completed = message->completed;
+    rg_seq_raise(&known->completed, message->completed);
     if (message->status == RG_HEARTBEAT_HELD) {
         led->is_torn |= led->phase == RG_LED_STEADY;
         rg_led_review(coordinator, led, effects);

@@ -82,7 +82,7 @@ struct rg_led {
 
     int is_disturbed;         /* a change must find out what is wrong */
     int is_torn;              /* members are quiet for a change nobody ends */
-    uint64_t stall_seq;       /* the highest one somebody waits in */
+    uint64_t stall_seq;       /* the last one somebody waits in, if any */
     struct rg_bitset stalled; /* who waits in some seq */
     struct rg_bitset accused; /* whom others wait for, or cannot reach */
     int is_hearing;           /* something new since the last tick */
