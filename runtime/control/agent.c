@@ -6,6 +6,7 @@
 
 #include "runtime/control/agent_state.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 static struct rg_agent_group *group_find(const struct rg_agent *agent,
@@ -242,7 +243,7 @@ static void ask_join(struct rg_agent *agent, struct rg_message *request,
         return;
     }
     group->join = rg_message_ref(request);
-    group->progress = request->first_seq - 1;
+    group->progress = group->floor = request->first_seq - 1;
     rg_agent_knock(agent, group, effects);
     rg_effects_timer(effects, RG_TIMER_FORM, group->id, agent->config.form_ms);
     rg_effects_timer(effects, RG_TIMER_TICK, group->id,
@@ -369,8 +370,7 @@ static void ask_progress(struct rg_agent_group *group,
 {
     struct rg_message *message;
 
-    if (request->completed > group->progress)
-        group->progress = request->completed;
+    rg_seq_raise(&group->progress, request->completed);
     group->has_graphs = request->claimed != 0;
     group->urgent = request->status;
     if (!group->urgent || group->phase != RG_AGENT_ACTIVE)

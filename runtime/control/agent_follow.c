@@ -1,5 +1,6 @@
 /* An agent follows its coordinator through view changes. */
 #include "runtime/control/agent_state.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 #include <string.h>
@@ -138,10 +139,8 @@ static void enter(struct rg_agent *agent, struct rg_agent_group *group,
     rg_agent_forget_ended(agent, view);
     group->phase = RG_AGENT_ACTIVE;
     group->unsettled = 0;
-    if (group->progress < view->first_seq - 1)
-        group->progress = view->first_seq - 1;
-    if (group->floor < view->committed_seq)
-        group->floor = view->committed_seq;
+    rg_seq_raise(&group->progress, view->first_seq - 1);
+    rg_seq_raise(&group->floor, view->committed_seq);
     rg_effects_timer(effects, RG_TIMER_FORM, group->id, 0);
     rg_effects_deliver(effects, message);
     rg_agent_testify(agent, group, effects);
@@ -191,8 +190,7 @@ static void on_beat(struct rg_agent *agent, struct rg_agent_group *group,
 {
     if (!group->active || message->epoch != group->active->view->epoch)
         return;
-    if (message->completed > group->floor)
-        group->floor = message->completed;
+    rg_seq_raise(&group->floor, message->completed);
     if (message->status == RG_BEAT_STEADY && group->phase == RG_AGENT_ACTIVE)
         group->unsettled = 0;
     if (message->status == RG_BEAT_STARVED)

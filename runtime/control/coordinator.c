@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/control/coordinator_state.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 /* ---- groups ------------------------------------------------------------- */
@@ -22,8 +23,10 @@ static void led_free(struct rg_led *led)
 {
     rg_led_forget_gathers(led);
     rg_led_forget_joins(led, 0);
-    for (int slot = 0; led->slots && slot < led->capacity; slot++)
+    for (int slot = 0; led->slots && slot < led->capacity; slot++) {
         rg_message_unref(led->slots[slot].quiet);
+        rg_bitset_fini(&led->slots[slot].faults);
+    }
     rg_message_unref(led->plan.request);
     rg_message_unref(led->found);
     rg_view_destroy(led->view);
@@ -40,7 +43,6 @@ static void led_free(struct rg_led *led)
     rg_bitset_fini(&led->accused);
     rg_bitset_fini(&led->tardy);
     free(led->slots);
-    free(led->faults);
     free(led);
 }
 
@@ -187,12 +189,12 @@ void rg_led_set_window(const struct rg_led *led, uint64_t ms,
 
 static uint64_t completed_by_all(const struct rg_led *led)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t least = led->slots[led->view->order[0]].completed;
 
-    for (int rank = 0; rank < led->view->nactive; rank++) {
+    for (int rank = 1; rank < led->view->nactive; rank++) {
         const struct rg_led_slot *slot = &led->slots[led->view->order[rank]];
 
-        if (slot->completed < least)
+        if (rg_seq_precedes(slot->completed, least))
             least = slot->completed;
     }
     return least;

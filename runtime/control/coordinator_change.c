@@ -4,6 +4,7 @@
 
 #include "runtime/control/coordinator_state.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 /* ---- who takes part ----------------------------------------------------- */
@@ -259,7 +260,7 @@ static int name_culprits(const struct rg_coordinator *coordinator,
         demote(led, slot);
         count++;
     }
-    if (!led->view || !led->stall_seq ||
+    if (!led->view || rg_bitset_next(&led->stalled, 0) < 0 ||
         coordinator->config.mode == RG_MODE_MANAGED)
         return count;
     for (int rank = 0; rank < led->view->nactive; rank++) {
@@ -268,7 +269,7 @@ static int name_culprits(const struct rg_coordinator *coordinator,
         if (led->proposal->members[slot].status != RG_MEMBER_ACTIVE ||
             is_joiner(led, slot) || rg_bitset_test(&led->stalled, slot) ||
             (led->slots[slot].quiet &&
-             led->slots[slot].quiet->claimed >= led->stall_seq))
+             !rg_seq_precedes(led->slots[slot].quiet->claimed, led->stall_seq)))
             continue;
         blame(led, slot, "others wait for it in a seq it has not begun",
               effects);
@@ -288,6 +289,18 @@ static int faults_of(const struct rg_view *view, int slot)
     return count;
 }
 
+static void add_faults(struct rg_led *led, struct rg_effects *effects)
+{
+    for (int to = 0; to < led->capacity; to++) {
+        const struct rg_bitset *faults = &led->slots[to].faults;
+
+        for (int from = rg_bitset_next(faults, 0); from >= 0;
+             from = rg_bitset_next(faults, from + 1))
+            if (rg_view_add_fault(led->proposal, from, to))
+                effects->rc = RG_ENOMEM;
+    }
+}
+
 /* No culprit but links that fail: other routes, or the worst member leaves. */
 static void name_links(const struct rg_coordinator *coordinator,
                        struct rg_led *led, struct rg_effects *effects)
@@ -296,12 +309,10 @@ static void name_links(const struct rg_coordinator *coordinator,
     int exhausted = 0;
     int worst = -1;
 
-    for (size_t i = 0; i < led->nfaults; i++)
-        if (rg_view_add_fault(proposal, led->faults[i].from, led->faults[i].to))
-            effects->rc = RG_ENOMEM;
+    add_faults(led, effects);
     for (int i = 0; i < proposal->nfaults; i++)
         exhausted |= proposal->faults[i].count >= coordinator->config.routes;
-    if (!exhausted || !led->nfaults)
+    if (!exhausted || !led->has_faults)
         return;
     for (int rank = 0; rank < led->view->nactive; rank++) {
         int slot = led->view->order[rank];
@@ -452,8 +463,9 @@ static void refuse_legacy_joiners(struct rg_led *led,
 static void settle_seqs(struct rg_led *led)
 {
     struct rg_view *proposal = led->proposal;
-    uint64_t completed = UINT64_MAX;
+    uint64_t completed = 0;
     uint64_t claimed;
+    int heard = 0;
 
     if (!led->view) {
         proposal->committed_seq = proposal->first_seq - 1;
@@ -466,14 +478,13 @@ static void settle_seqs(struct rg_led *led)
 
         if (!quiet || !rg_led_is_present(led, slot))
             continue;
-        if (quiet->completed < completed)
+        if (!heard++ || rg_seq_precedes(quiet->completed, completed))
             completed = quiet->completed;
-        if (quiet->claimed > claimed)
-            claimed = quiet->claimed;
+        rg_seq_raise(&claimed, quiet->claimed);
     }
-    if (completed < led->view->committed_seq)
-        completed = led->view->committed_seq;
-    proposal->committed_seq = completed;
+    proposal->committed_seq = led->view->committed_seq;
+    if (heard)
+        rg_seq_raise(&proposal->committed_seq, completed);
     proposal->first_seq = claimed + 1;
 }
 
@@ -644,6 +655,7 @@ static void forget_departed(struct rg_led *led, const struct rg_view *before)
                         led->view->members[slot].incarnation;
 
         rg_message_unref(known->quiet);
+        rg_bitset_fini(&known->faults);
         *known = (struct rg_led_slot){.completed = led->view->first_seq - 1};
         if (stays)
             continue;
@@ -670,7 +682,7 @@ static void enter_epoch(struct rg_led *led, struct rg_effects *effects)
     rg_bitset_zero(&led->accused);
     rg_bitset_zero(&led->confirmed);
     led->stall_seq = 0;
-    led->nfaults = 0;
+    led->has_faults = 0;
     led->is_disturbed = 0;
     led->is_torn = 0;
 }

@@ -3,6 +3,7 @@
 
 #include "runtime/control/coordinator_state.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 static int is_live(const struct rg_member *member)
@@ -427,22 +428,18 @@ void rg_led_on_fenced(struct rg_coordinator *coordinator, struct rg_led *led,
 
 /* ---- reports and heartbeats --------------------------------------------- */
 
+/* All may name all, so a pair takes a bit. */
 static void keep_fault(struct rg_led *led, int from, int to,
                        struct rg_effects *effects)
 {
-    struct rg_link_fault *faults;
+    struct rg_bitset *faults = &led->slots[to].faults;
 
-    for (size_t i = 0; i < led->nfaults; i++)
-        if (led->faults[i].from == from && led->faults[i].to == to)
-            return;
-    faults = realloc(led->faults, (led->nfaults + 1) * sizeof(*faults));
-    if (!faults) {
+    if (!faults->words && rg_bitset_init(faults, led->capacity)) {
         effects->rc = RG_ENOMEM;
         return;
     }
-    led->faults = faults;
-    led->faults[led->nfaults++] =
-        (struct rg_link_fault){.from = from, .to = to};
+    rg_bitset_set(faults, from);
+    led->has_faults = 1;
 }
 
 /* Reports are repeated: what is new is a sign that there is more to come. */
@@ -470,9 +467,10 @@ static void keep_report(struct rg_led *led, int slot,
     }
     if (!stalled)
         return;
-    note(led, &led->stalled, slot);
-    if (message->claimed > led->stall_seq)
+    if (rg_bitset_next(&led->stalled, 0) < 0)
         led->stall_seq = message->claimed;
+    rg_seq_raise(&led->stall_seq, message->claimed);
+    note(led, &led->stalled, slot);
 }
 
 void rg_led_on_report(struct rg_coordinator *coordinator, struct rg_led *led,
@@ -502,8 +500,7 @@ void rg_led_on_heartbeat(struct rg_coordinator *coordinator, struct rg_led *led,
     if (!led->view || message->epoch != led->view->epoch)
         return;
     rg_bitset_set(&led->confirmed, slot);
-    if (message->completed > known->completed)
-        known->completed = message->completed;
+    rg_seq_raise(&known->completed, message->completed);
     if (message->status == RG_HEARTBEAT_HELD) {
         led->is_torn |= led->phase == RG_LED_STEADY;
         rg_led_review(coordinator, led, effects);

@@ -31,6 +31,8 @@ struct rg_led_slot {
     uint64_t completed; /* in the epoch in force */
     /* QUIESCED for the change in progress; null: not yet. */
     struct rg_message *quiet;
+    /* From whom it cannot be reached; without words: nothing is known. */
+    struct rg_bitset faults;
 };
 
 /* Somebody who waits to be let in. */
@@ -80,12 +82,11 @@ struct rg_led {
 
     int is_disturbed;         /* a change must find out what is wrong */
     int is_torn;              /* members are quiet for a change nobody ends */
-    uint64_t stall_seq;       /* the highest one somebody waits in */
+    uint64_t stall_seq;       /* the last one somebody waits in, if any */
     struct rg_bitset stalled; /* who waits in some seq */
     struct rg_bitset accused; /* whom others wait for, or cannot reach */
     int is_hearing;           /* something new since the last tick */
-    struct rg_link_fault *faults;
-    size_t nfaults;
+    int has_faults;           /* some slot has */
 
     int has_rules;  /* somebody has taken the proposal, */
     uint64_t rules; /* and will run by rules of this hash */

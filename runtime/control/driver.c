@@ -16,6 +16,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/cond.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/status.h"
 
 enum {
@@ -497,17 +498,19 @@ int rg_driver_fenced(struct rg_driver *driver, uint32_t group)
     return ask_known(driver, rg_message_create(RG_MSG_FENCED, group));
 }
 
-void rg_driver_committed(struct rg_driver *driver, uint32_t group,
-                         uint64_t epoch, uint64_t *seq_out)
+int rg_driver_committed(struct rg_driver *driver, uint32_t group,
+                        uint64_t epoch, uint64_t *seq_out)
 {
     const struct rg_view *view;
+    int known;
 
     pthread_mutex_lock(&driver->lock);
     view = rg_agent_view(driver->agent, group);
-    *seq_out = view && view->epoch == epoch
-                   ? rg_agent_committed(driver->agent, group)
-                   : 0;
+    known = view && view->epoch == epoch;
+    if (known)
+        *seq_out = rg_agent_committed(driver->agent, group);
     pthread_mutex_unlock(&driver->lock);
+    return known ? RG_OK : RG_EUNAVAILABLE;
 }
 
 /* RG_EPENDING: neither committed nor decided against. */
@@ -520,8 +523,9 @@ static int committed_status(const struct rg_driver *driver, uint32_t group,
         return RG_EISOLATED;
     if (view->epoch != epoch || !rg_agent_is_settled(driver->agent, group))
         return RG_EABORTED;
-    return rg_agent_committed(driver->agent, group) >= seq ? RG_OK
-                                                           : RG_EPENDING;
+    return rg_seq_precedes(rg_agent_committed(driver->agent, group), seq)
+               ? RG_EPENDING
+               : RG_OK;
 }
 
 int rg_driver_wait_committed(struct rg_driver *driver, uint32_t group,

@@ -193,10 +193,11 @@ int rg_driver_wait_committed(struct rg_driver *driver, uint32_t group,
                              uint64_t seq, int timeout_ms);
 /*
  * Every seq of `epoch` up to *seq_out has completed at every member, as far as
- * is known here; 0 when that view is not, or no longer, the one in force.
+ * is known here. RG_OK; RG_EUNAVAILABLE: that view is not, or no longer, the
+ * one in force.
  */
-void rg_driver_committed(struct rg_driver *driver, uint32_t group,
-                         uint64_t epoch, uint64_t *seq_out);
+int rg_driver_committed(struct rg_driver *driver, uint32_t group,
+                        uint64_t epoch, uint64_t *seq_out);
 /* After RG_EVENT_ISOLATED: this rank's device writes nowhere any more. */
 int rg_driver_fenced(struct rg_driver *driver, uint32_t group);
 

@@ -8,6 +8,7 @@ librg_core_a_SOURCES = \
 	runtime/core/hash.c runtime/core/hash.h \
 	runtime/core/log.c runtime/core/log.h \
 	runtime/core/names.c \
+	runtime/core/seq.h \
 	runtime/core/settings.c runtime/core/settings.h \
 	runtime/core/thread.c runtime/core/thread.h
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/core/seq.h"
+
 enum epoch_state {
     EPOCH_OPEN = 0, /* in force */
     EPOCH_DECIDED,  /* followed by the next one */
@@ -90,11 +92,13 @@ static enum rg_outcome_state state_of(const struct rg_ledger_epoch *entry,
                                       uint64_t seq, uint64_t floor,
                                       uint64_t completed)
 {
-    if (seq <= (entry->state == EPOCH_OPEN ? floor : entry->committed))
+    if (!rg_seq_precedes(entry->state == EPOCH_OPEN ? floor : entry->committed,
+                         seq))
         return RG_OUTCOME_COMMITTED;
     if (entry->state == EPOCH_DECIDED)
         return RG_OUTCOME_ABORTED;
-    return seq <= completed ? RG_OUTCOME_COMPLETED : RG_OUTCOME_PENDING;
+    return rg_seq_precedes(completed, seq) ? RG_OUTCOME_PENDING
+                                           : RG_OUTCOME_COMPLETED;
 }
 
 int rg_ledger_find(const struct rg_ledger *ledger, uint64_t seq, uint64_t floor,
@@ -104,7 +108,7 @@ int rg_ledger_find(const struct rg_ledger *ledger, uint64_t seq, uint64_t floor,
     const struct rg_ledger_epoch *entry;
     enum rg_outcome_state state;
 
-    while (i >= 0 && ledger->epochs[i].first_seq > seq)
+    while (i >= 0 && rg_seq_precedes(seq, ledger->epochs[i].first_seq))
         i--;
     if (i < 0)
         return RG_EUNAVAILABLE;

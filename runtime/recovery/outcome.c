@@ -1,6 +1,7 @@
 /* Outcomes, as the user asks for them. */
 #include "runtime/core/clock.h"
 #include "runtime/core/cond.h"
+#include "runtime/core/seq.h"
 #include "runtime/device/word.h"
 #include "runtime/recovery/recovery.h"
 
@@ -25,8 +26,9 @@ static int find(struct rg_comm *comm, uint64_t seq, uint64_t completed,
     int status;
 
     pthread_mutex_lock(&comm->lock);
-    rg_driver_committed(comm->context->driver, comm->group, comm->view->epoch,
-                        &floor);
+    if (rg_driver_committed(comm->context->driver, comm->group,
+                            comm->view->epoch, &floor))
+        floor = comm->view->committed_seq;
     status = rg_ledger_find(&comm->recovery->ledger, seq, floor, completed,
                             outcome_out);
     pthread_mutex_unlock(&comm->lock);
@@ -41,7 +43,7 @@ int rg_comm_outcome(struct rg_comm *comm, uint64_t seq,
     uint64_t completed;
     int status;
 
-    if (seq > rg_load_relaxed(&comm->seq))
+    if (rg_seq_precedes(rg_load_relaxed(&comm->seq), seq))
         return RG_EINVAL;
     status = completed_here(comm, &completed);
     return status ? status : find(comm, seq, completed, outcome_out);
@@ -62,13 +64,14 @@ int rg_comm_outcome_range(struct rg_comm *comm, uint64_t first, uint64_t last,
     uint64_t completed;
     int status;
 
-    if (first > last || last > rg_load_relaxed(&comm->seq))
+    if (rg_seq_precedes(last, first) ||
+        rg_seq_precedes(rg_load_relaxed(&comm->seq), last))
         return RG_EINVAL;
     status = completed_here(comm, &completed);
     if (status == RG_OK)
         status = find(comm, first, completed, &worst);
-    for (uint64_t seq = first + 1; status == RG_OK && seq <= last; seq++) {
-        status = find(comm, seq, completed, &next);
+    for (uint64_t seq = first; status == RG_OK && seq != last;) {
+        status = find(comm, ++seq, completed, &next);
         if (status == RG_OK && is_worse(next.state, worst.state))
             worst = next;
     }
@@ -135,7 +138,7 @@ int rg_comm_wait(struct rg_comm *comm, uint64_t seq,
         rg_clock_after_ms(comm->context->settings.bootstrap_ms);
     int status;
 
-    if (seq > rg_load_relaxed(&comm->seq))
+    if (rg_seq_precedes(rg_load_relaxed(&comm->seq), seq))
         return RG_EINVAL;
     /* What is queued behind a failure may wait for the caller as well. */
     if (comm->last && !closed_status(comm) && !waits_for_caller(comm)) {

@@ -73,11 +73,13 @@ static void refuse(struct rg_recovery *recovery, int status)
 static uint64_t floor_of(struct rg_recovery *recovery)
 {
     const struct rg_comm *comm = recovery->comm;
-    uint64_t floor = 0;
+    uint64_t floor;
 
-    if (comm->view)
-        rg_driver_committed(driver_of(recovery), comm->group, comm->view->epoch,
-                            &floor);
+    if (!comm->view)
+        return 0;
+    if (rg_driver_committed(driver_of(recovery), comm->group, comm->view->epoch,
+                            &floor))
+        floor = comm->view->committed_seq;
     return floor;
 }
 

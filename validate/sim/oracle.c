@@ -308,6 +308,7 @@ const struct sim_version *sim_oracle_enter(struct sim_world *world, int rank,
         check_pairs(world, rank, view);
     }
     version->entered[rank] = process->life;
+    version->floor = 0;
     return version;
 }
 
@@ -351,9 +352,11 @@ int sim_oracle_is_complete(const struct sim_version *version, uint64_t seq)
 
 void sim_oracle_floor(struct sim_world *world, int rank, uint64_t floor)
 {
-    const struct sim_version *version = world->processes[rank].program.version;
+    struct sim_version *version =
+        (struct sim_version *)world->processes[rank].program.version;
 
-    if (floor < version->view->first_seq)
+    /* In a version members complete more, never less. */
+    if (floor < version->view->first_seq || floor <= version->floor)
         return;
     for (int i = 0; i < version->view->nactive; i++) {
         int other = version->view->members[version->view->order[i]].world_rank;
@@ -367,6 +370,7 @@ void sim_oracle_floor(struct sim_world *world, int rank, uint64_t floor)
                              rank, (unsigned long long)floor, other,
                              (unsigned long long)program->completed);
     }
+    version->floor = floor;
 }
 
 /* ---- rest --------------------------------------------------------------- */

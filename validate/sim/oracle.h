@@ -37,6 +37,9 @@ struct sim_version {
     /* How many members have begun first_seq + i. */
     int *begun;
     size_t nbegun;
+    /* All who are active in it have completed this; 0: not looked at since
+     * somebody entered. */
+    uint64_t floor;
 };
 
 struct sim_oracle {

@@ -21,7 +21,7 @@
 enum {
     GROUP = 2,
     WORKSPACES = 3,
-    FIRST_SEQ = 50,
+    FIRST_SEQ = 50, /* unless a test says otherwise */
     HEARTBEAT_MS = 200,
     MISS_MS = 1000,
     WINDOW_MS = 1000,
@@ -58,6 +58,7 @@ struct process {
 struct job {
     int ranks;
     enum rg_mode mode;
+    uint64_t first_seq;
     struct process *processes;
     struct post *queue; /* [first, last) */
     size_t first;
@@ -268,8 +269,8 @@ static void boot(struct job *job, int rank)
         (struct process){.agent = rg_agent_create(&agent),
                          .coordinator = rg_coordinator_create(&coordinator),
                          .life = agent.process,
-                         .completed = FIRST_SEQ - 1,
-                         .claimed = FIRST_SEQ - 1};
+                         .completed = job->first_seq - 1,
+                         .claimed = job->first_seq - 1};
     assert_true(process->agent && process->coordinator);
 }
 
@@ -279,20 +280,21 @@ static void join(struct job *job, int rank, int rejoin, uint32_t preference)
 
     message->status = rejoin;
     message->capacity = job->ranks;
-    message->first_seq = FIRST_SEQ;
+    message->first_seq = job->first_seq;
     message->info.capabilities = RG_CAP_NEW_BACKEND | RG_CAP_P2P;
     message->info.preference = preference;
     job->processes[rank].out = 0;
     ask(job, rank, message);
 }
 
-static struct job *create(int ranks, enum rg_mode mode)
+static struct job *create_at(int ranks, enum rg_mode mode, uint64_t first_seq)
 {
     struct job *job = calloc(1, sizeof(*job));
 
     assert_non_null(job);
     job->ranks = ranks;
     job->mode = mode;
+    job->first_seq = first_seq;
     job->processes = calloc((size_t)ranks, sizeof(*job->processes));
     assert_non_null(job->processes);
     for (int rank = 0; rank < ranks; rank++)
@@ -303,6 +305,11 @@ static struct job *create(int ranks, enum rg_mode mode)
     for (int rank = 0; rank < ranks; rank++)
         assert_true(job->processes[rank].epoch == 1);
     return job;
+}
+
+static struct job *create(int ranks, enum rg_mode mode)
+{
+    return create_at(ranks, mode, FIRST_SEQ);
 }
 
 static void destroy(struct job *job)
@@ -850,6 +857,103 @@ static void a_wait_cycle_is_a_failure_of_links(void **state)
     destroy(job);
 }
 
+/* However often it is reported, and by whom; not again at a planned change. */
+static void a_link_fails_once_an_epoch(void **state)
+{
+    struct job *job = create(4, RG_MODE_DEACTIVATE);
+
+    (void)state;
+    for (int rank = 0; rank < 4; rank++)
+        job->processes[rank].claimed = 60;
+    report_stall(job, 3, 60, 1);
+    report_stall(job, 3, 60, 1);
+    report(job, 1, RG_EVIDENCE_UNREACHABLE, 0, 3);
+    report(job, 1, RG_EVIDENCE_UNREACHABLE, 0, 2);
+    settle(job);
+    for (uint64_t epoch = 2; epoch < 5; epoch++) {
+        change(job, 0xf, 0, 0);
+        assert_members(job, 0xf, epoch);
+        assert_int_equal(view_of(job, 0)->nfaults, 2);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(view_of(job, 0)->faults[i].from, 1);
+            assert_int_equal(view_of(job, 0)->faults[i].to, 2 + i);
+            assert_int_equal(view_of(job, 0)->faults[i].count, 1);
+        }
+    }
+    destroy(job);
+}
+
+/* ---- seqs that wrap -------------------------------------------------------
+ */
+
+static void claim(struct job *job, int rank, uint64_t claimed)
+{
+    job->processes[rank].claimed = claimed;
+    job->processes[rank].completed = claimed - 1;
+}
+
+/* Who has claimed behind the wrap has claimed more than who has not. */
+static void an_epoch_begins_behind_the_wrap(void **state)
+{
+    struct job *job = create_at(4, RG_MODE_SYNC, UINT64_MAX - 8);
+
+    (void)state;
+    for (int rank = 0; rank < 3; rank++)
+        claim(job, rank, 0);
+    claim(job, 3, UINT64_MAX);
+    change(job, 0xf, 0, 0);
+    assert_true(view_of(job, 1)->committed_seq == UINT64_MAX - 1);
+    assert_true(view_of(job, 1)->first_seq == 1);
+    for (int rank = 0; rank < 4; rank++)
+        claim(job, rank, 20 + (uint64_t)(rank == 2));
+    change(job, 0xf, 0, 0);
+    assert_true(view_of(job, 1)->committed_seq == 19);
+    assert_true(view_of(job, 1)->first_seq == 22);
+    destroy(job);
+}
+
+/* Others wait for it in a seq behind the wrap: 0 is one like any other. */
+static void who_lags_before_the_wrap_is_to_blame(void **state)
+{
+    struct job *job = create_at(4, RG_MODE_SYNC, UINT64_MAX - 8);
+
+    (void)state;
+    for (int rank = 0; rank < 3; rank++)
+        claim(job, rank, 0);
+    claim(job, 3, UINT64_MAX);
+    report_stall(job, 1, 0, 3);
+    settle(job);
+    assert_members(job, 0x7, 2);
+    assert_true(view_of(job, 1)->first_seq == 1);
+    destroy(job);
+}
+
+static void tell_progress(struct job *job, uint64_t completed)
+{
+    for (int rank = 0; rank < job->ranks; rank++) {
+        struct rg_message *message = request(RG_MSG_PROGRESS);
+
+        message->completed = completed;
+        ask(job, rank, message);
+    }
+    tick(job);
+    tick(job);
+}
+
+static void the_floor_rises_across_the_wrap(void **state)
+{
+    const uint64_t first_seq = UINT64_MAX - 8;
+    struct job *job = create_at(3, RG_MODE_SYNC, first_seq);
+
+    (void)state;
+    for (uint64_t i = 0; i < 12; i++) {
+        assert_true(rg_agent_committed(job->processes[2].agent, GROUP) ==
+                    first_seq - 1 + i);
+        tell_progress(job, first_seq + i);
+    }
+    destroy(job);
+}
+
 /* ---- modes and plans ------------------------------------------------------
  */
 
@@ -1115,6 +1219,10 @@ int main(void)
         cmocka_unit_test(who_never_began_the_seq_is_the_culprit),
         cmocka_unit_test(the_coordinator_itself_may_be_the_culprit),
         cmocka_unit_test(a_wait_cycle_is_a_failure_of_links),
+        cmocka_unit_test(a_link_fails_once_an_epoch),
+        cmocka_unit_test(an_epoch_begins_behind_the_wrap),
+        cmocka_unit_test(who_lags_before_the_wrap_is_to_blame),
+        cmocka_unit_test(the_floor_rises_across_the_wrap),
         cmocka_unit_test(failures_wait_for_a_change),
         cmocka_unit_test(a_notice_names_who_has_failed),
         cmocka_unit_test(who_was_aborted_waiting_is_not_to_blame),

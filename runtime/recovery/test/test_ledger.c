@@ -147,9 +147,29 @@ static void the_oldest_epochs_are_forgotten(void **state)
     rg_ledger_fini(&ledger);
 }
 
+static void seqs_may_wrap(void **state)
+{
+    struct rg_ledger ledger = {0};
+
+    (void)state;
+    enter(&ledger, 1, UINT64_MAX - 9, UINT64_MAX - 8, 0x3);
+    check(&ledger, UINT64_MAX, 0, 2, RG_OUTCOME_COMMITTED, 1);
+    check(&ledger, 0, 0, 2, RG_OUTCOME_COMMITTED, 1);
+    check(&ledger, 2, 0, 2, RG_OUTCOME_COMPLETED, 1);
+    check(&ledger, 3, 0, 2, RG_OUTCOME_PENDING, 1);
+    check(&ledger, 0, UINT64_MAX, UINT64_MAX, RG_OUTCOME_PENDING, 1);
+    enter(&ledger, 2, 1, 4, 0x3);
+    check(&ledger, 1, 6, 6, RG_OUTCOME_COMMITTED, 1);
+    check(&ledger, 2, 6, 6, RG_OUTCOME_ABORTED, 1);
+    check(&ledger, UINT64_MAX, 6, 6, RG_OUTCOME_COMMITTED, 1);
+    check(&ledger, 4, 6, 6, RG_OUTCOME_COMMITTED, 2);
+    rg_ledger_fini(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seqs_may_wrap),
         cmocka_unit_test(the_epoch_in_force_goes_by_floor_and_completed),
         cmocka_unit_test(a_view_decides_the_epoch_before),
         cmocka_unit_test(an_epoch_that_was_left_stays_open_to_doubt),
