@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	scripts/check-layers \
 	scripts/fuzz \
 	scripts/gpu-report \
+	scripts/hosts \
 	scripts/install-deps \
 	scripts/layers.txt \
 	scripts/plot-perf \
