@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	scripts/run \
 	scripts/sanitize \
 	scripts/test/headers.t \
+	scripts/test/hosts.t \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
 	scripts/test/no-cmocka.t \
@@ -28,6 +29,7 @@ EXTRA_DIST += \
 
 TESTS += \
 	scripts/test/headers.t \
+	scripts/test/hosts.t \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
 	scripts/test/plot.t \
