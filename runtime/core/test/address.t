@@ -21,17 +21,33 @@ $3"
     tap_ended "${4-0}" "$2" tap_is_line_with "$1"
 }
 
-# An interface of the name $1 with the address $2, with a cable or without.
+# wired NAME ADDRESS, bare NAME ADDRESS: an interface with a cable or without.
+# The kernel tells a little later which it is.
 # shellcheck disable=SC2016 # for the shell in the network
 prepare='
 set -e
-wired() { bare "$@"; ip link set "peer-$1" up; }
-bare() {
+add() {
     ip link add "$1" type veth peer name "peer-$1"
     ip address add "$2" dev "$1" ${3-}
     ip link set "$1" up
-}'
-
+}
+wired() {
+    add "$@"
+    ip link set "peer-$1" up
+    settle "$1" " UP "
+}
+bare() {
+    add "$@"
+    settle "$1" "DOWN "
+}
+settle() {
+    for _ in $(seq 200); do
+        ! ip -brief link show "$1" | grep -qF "$2" || return 0
+        sleep 0.05
+    done
+    exit 99
+}
+'
 expect 10.1.0.1 "one that has no cable is passed over" '
 bare docker 172.17.0.1/16; wired eth 10.1.0.1/16'
 expect 172.17.0.1 "unless there is no other" 'bare docker 172.17.0.1/16'
