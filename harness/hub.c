@@ -13,6 +13,7 @@
 
 #include "harness/supervision.h"
 #include "harness/wait.h"
+#include "runtime/core/address.h"
 
 struct seat {
     struct rg_wire wire;
@@ -36,25 +37,57 @@ struct rg_hub {
 
 /* ---- connections -------------------------------------------------------- */
 
-/* Listens at any port; of a job on one host, for that host alone. */
-static int listen_somewhere(const struct rg_job *job, uint16_t *port_out)
+/* What to bind or to connect to; the caller frees it. */
+static int look_up(const char *host, uint16_t port, struct addrinfo **list_out)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t length = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                                   .ai_socktype = SOCK_STREAM};
+    char text[8];
 
-    address.sin_addr.s_addr =
-        htonl(job->hosts > 1 ? INADDR_ANY : INADDR_LOOPBACK);
-    if (fd < 0)
+    snprintf(text, sizeof text, "%u", (unsigned)port);
+    return getaddrinfo(host, text, &hints, list_out) ? RG_ESYSTEM : RG_OK;
+}
+
+/* What a socket is bound to. */
+union name {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* Listens at place->host, at any port, which is stored. */
+static int listen_there(struct rg_hub_place *place, int backlog)
+{
+    union name name;
+    socklen_t length = sizeof name;
+    struct addrinfo *at;
+    int fd;
+
+    if (look_up(place->host, 0, &at))
         return -1;
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(fd, job->size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+    fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (bind(fd, at->ai_addr, at->ai_addrlen) != 0 ||
+                    listen(fd, backlog) != 0 ||
+                    getsockname(fd, &name.any, &length) != 0)) {
         close(fd);
-        return -1;
+        fd = -1;
     }
-    *port_out = ntohs(address.sin_port);
+    freeaddrinfo(at);
+    if (fd >= 0)
+        place->port = ntohs(name.any.sa_family == AF_INET ? name.v4.sin_port
+                                                          : name.v6.sin6_port);
     return fd;
+}
+
+/* A job on one host is for that host alone. */
+static int listen_somewhere(const struct rg_job *job,
+                            struct rg_hub_place *place)
+{
+    if (job->hosts == 1)
+        snprintf(place->host, sizeof place->host, "127.0.0.1");
+    else if (rg_address_own(job->rank, place->host, sizeof place->host))
+        return -1;
+    return listen_there(place, job->size);
 }
 
 static int create(const struct rg_job *job, struct rg_hub **hub_out,
@@ -73,7 +106,7 @@ static int create(const struct rg_job *job, struct rg_hub **hub_out,
     }
     for (int r = 0; r < hub->size; r++)
         rg_wire_init(&hub->seats[r].wire, -1);
-    hub->listener = listen_somewhere(job, &place->port);
+    hub->listener = listen_somewhere(job, place);
     if (hub->listener < 0 ||
         getrandom(&hub->key, sizeof hub->key, 0) != sizeof hub->key) {
         rg_hub_destroy(hub);
@@ -88,7 +121,6 @@ int rg_hub_create(const struct rg_job *job, struct rg_hub **hub_out,
                   struct rg_hub_place *place_out)
 {
     *place_out = (struct rg_hub_place){0};
-    snprintf(place_out->host, sizeof place_out->host, "%s", job->host);
     place_out->status = create(job, hub_out, place_out);
     return place_out->status;
 }
@@ -131,18 +163,13 @@ static int connect_to(const struct addrinfo *at)
 int rg_hub_connect(const struct rg_hub_place *place, const struct rg_job *job,
                    struct rg_wire *wire_out)
 {
-    const struct addrinfo hints = {.ai_family = AF_INET,
-                                   .ai_socktype = SOCK_STREAM};
-    const int here = job->hosts == 1 || strcmp(place->host, job->host) == 0;
     const struct rg_frame hello = {
         .kind = RG_FRAME_HELLO, .value = job->rank, .bytes = sizeof place->key};
     struct addrinfo *list;
-    char port[8];
     int fd = -1;
 
     rg_wire_init(wire_out, -1);
-    snprintf(port, sizeof port, "%u", (unsigned)place->port);
-    if (getaddrinfo(here ? "127.0.0.1" : place->host, port, &hints, &list) != 0)
+    if (look_up(place->host, place->port, &list))
         return RG_ESYSTEM;
     for (struct addrinfo *at = list; at && fd < 0; at = at->ai_next)
         fd = connect_to(at);

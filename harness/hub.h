@@ -27,8 +27,8 @@ struct rg_hub_place {
     int32_t status; /* of its creation */
     uint16_t port;
     uint16_t unused;
-    uint64_t key; /* tells this job's supervisors from strangers */
-    char host[64];
+    uint64_t key;  /* tells this job's supervisors from strangers */
+    char host[64]; /* an address, as numbers */
 };
 
 /*

@@ -50,7 +50,8 @@ rg_unit_tests += \
 	harness/test/test_datagen harness/test/test_fault_plan \
 	harness/test/test_figures \
 	harness/test/test_measure harness/test/test_options \
-	harness/test/test_supervisor harness/test/test_wait
+	harness/test/test_supervisor harness/test/test_topo \
+	harness/test/test_wait
 RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
 	$(CUDA_LIBS) $(HWLOC_LIBS) $(JANSSON_LIBS) $(CMOCKA_LIBS) -lm -lpthread
 # Stands in for the runtime in whatever a test does not bring itself.
@@ -73,6 +74,8 @@ harness_test_test_options_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_supervisor_SOURCES = harness/test/test_supervisor.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_supervisor_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_topo_SOURCES = harness/test/test_topo.c
+harness_test_test_topo_LDADD = librg_harness.a $(HWLOC_LIBS) $(CMOCKA_LIBS)
 harness_test_test_wait_SOURCES = harness/test/test_wait.c
 harness_test_test_wait_LDADD = librg_harness.a $(CMOCKA_LIBS) -lpthread
 TESTS += harness/test/supervise.t

@@ -38,6 +38,8 @@ static int find_places(struct rg_session *session,
         return status;
     if (config->device == RG_DEVICE_EMU)
         rg_topo_bind(session->topo, config->job);
+    else
+        rg_topo_bind_near(session->topo, config->job, session->info.pci_bus);
     rg_topo_place(session->topo, config->job, &session->info, &place);
     session->places =
         calloc((size_t)config->job->size, sizeof *session->places);

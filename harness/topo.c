@@ -104,6 +104,37 @@ done:
     hwloc_bitmap_free(now);
 }
 
+/* What the device is attached to; null if it is not known. */
+static hwloc_obj_t device_home(const struct rg_topo *topo, const char *pci_bus)
+{
+    hwloc_obj_t device = NULL;
+
+    if (pci_bus[0])
+        device = hwloc_get_pcidev_by_busidstring(topo->hwloc, pci_bus);
+    return device ? hwloc_get_non_io_ancestor_obj(topo->hwloc, device) : NULL;
+}
+
+void rg_topo_bind_near(const struct rg_topo *topo, const struct rg_job *job,
+                       const char *pci_bus)
+{
+    const hwloc_const_bitmap_t all =
+        hwloc_topology_get_allowed_cpuset(topo->hwloc);
+    const hwloc_obj_t home = device_home(topo, pci_bus);
+    hwloc_bitmap_t now = thread_cpuset(topo);
+    hwloc_bitmap_t near = home ? hwloc_bitmap_dup(home->cpuset) : NULL;
+
+    if (near)
+        hwloc_bitmap_and(near, near, all);
+    /* Ranks that are threads share the process, but not the device. */
+    if (near && now && hwloc_bitmap_isequal(now, all) &&
+        !hwloc_bitmap_iszero(near))
+        hwloc_set_cpubind(topo->hwloc, near,
+                          job->kind == RG_LAUNCH_LOCAL ? HWLOC_CPUBIND_THREAD
+                                                       : HWLOC_CPUBIND_PROCESS);
+    hwloc_bitmap_free(near);
+    hwloc_bitmap_free(now);
+}
+
 /* ---- places ------------------------------------------------------------- */
 
 static int only_node(const struct rg_topo *topo, hwloc_const_bitmap_t cpuset)
@@ -122,15 +153,9 @@ static int only_node(const struct rg_topo *topo, hwloc_const_bitmap_t cpuset)
 
 static int device_node(const struct rg_topo *topo, const char *pci_bus)
 {
-    hwloc_obj_t device;
+    const hwloc_obj_t home = device_home(topo, pci_bus);
 
-    if (!pci_bus[0])
-        return -1;
-    device = hwloc_get_pcidev_by_busidstring(topo->hwloc, pci_bus);
-    if (!device)
-        return -1;
-    device = hwloc_get_non_io_ancestor_obj(topo->hwloc, device);
-    return device ? only_node(topo, device->cpuset) : -1;
+    return home ? only_node(topo, home->cpuset) : -1;
 }
 
 static void set_text(char *text, size_t room, const char *from)

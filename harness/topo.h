@@ -29,6 +29,14 @@ int rg_topo_cores(const struct rg_topo *topo);
  */
 void rg_topo_bind(const struct rg_topo *topo, const struct rg_job *job);
 
+/*
+ * Binds the process, with the threads that the runtime has started, to the
+ * cores near its device, unless somebody has bound it; where ranks are threads,
+ * the calling thread alone. Best effort, and nothing where it is not known.
+ */
+void rg_topo_bind_near(const struct rg_topo *topo, const struct rg_job *job,
+                       const char *pci_bus);
+
 /* A rank's place; plain data, exchanged by rg_comm_gather. */
 struct rg_place {
     char host[64];

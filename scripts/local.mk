@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	scripts/check-layers \
 	scripts/fuzz \
 	scripts/gpu-report \
+	scripts/hosts \
 	scripts/install-deps \
 	scripts/layers.txt \
 	scripts/plot-perf \
@@ -16,6 +17,7 @@ EXTRA_DIST += \
 	scripts/run \
 	scripts/sanitize \
 	scripts/test/headers.t \
+	scripts/test/hosts.t \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
 	scripts/test/no-cmocka.t \
@@ -27,6 +29,7 @@ EXTRA_DIST += \
 
 TESTS += \
 	scripts/test/headers.t \
+	scripts/test/hosts.t \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
 	scripts/test/plot.t \

@@ -104,6 +104,12 @@ int rg_link_send(struct rg_link *link, const struct rg_message *message, int fd)
     return rc == RG_EPENDING ? RG_OK : rc;
 }
 
+/* A socket says why it failed once: to whichever call comes first. */
+static void note_refusal(struct rg_link *link)
+{
+    link->refused |= errno == ECONNREFUSED;
+}
+
 /* Bytes written of the rest of a frame, or -1 with errno. */
 static ssize_t frame_write(int socket, const struct rg_link_frame *frame)
 {
@@ -135,9 +141,11 @@ int rg_link_flush(struct rg_link *link)
         struct rg_link_frame *frame = link->first;
         ssize_t wrote = frame_write(link->fd, frame);
 
-        if (wrote < 0)
+        if (wrote < 0) {
+            note_refusal(link);
             return errno == EAGAIN || errno == ENOTCONN ? RG_EPENDING
                                                         : RG_ECLOSED;
+        }
         if (frame->fd >= 0)
             close(frame->fd);
         frame->fd = -1;
@@ -229,7 +237,8 @@ static int read_some(struct rg_link *link)
     } while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == ENOTCONN))
         return RG_EPENDING;
-    link->refused = got < 0 && errno == ECONNREFUSED;
+    if (got < 0)
+        note_refusal(link);
     if (got <= 0)
         return RG_ECLOSED;
     link->input_used += (size_t)got;

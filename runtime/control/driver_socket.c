@@ -3,9 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "runtime/core/address.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
 #include "runtime/status.h"
@@ -40,80 +38,10 @@ static int system_error(int rank, int fd, const char *what, const char *where)
 
 /* ---- addresses ---------------------------------------------------------- */
 
-/* The numeric text of an IPv4 or IPv6 address; RG_EINVAL: of neither. */
-static int format_address(const struct sockaddr *from,
-                          char address[RG_ADDRESS_BYTES])
-{
-    const void *raw;
-
-    if (from->sa_family == AF_INET)
-        raw = &((const struct sockaddr_in *)from)->sin_addr;
-    else if (from->sa_family == AF_INET6)
-        raw = &((const struct sockaddr_in6 *)from)->sin6_addr;
-    else
-        return RG_EINVAL;
-    return inet_ntop(from->sa_family, raw, address, RG_ADDRESS_BYTES)
-               ? RG_OK
-               : RG_EINVAL;
-}
-
-static int resolve(int rank, const char *host, char address[RG_ADDRESS_BYTES])
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    int error = getaddrinfo(host, NULL, &hints, &found);
-    int rc = error ? RG_ECONFIG : format_address(found->ai_addr, address);
-
-    if (rc)
-        rg_log(RG_LOG_ERROR, rank, "RG_CONTROL_HOST=%s: %s", host,
-               error ? gai_strerror(error) : "no internet address");
-    if (found)
-        freeaddrinfo(found);
-    return rc;
-}
-
-/* IPv4 is preferred; link-local IPv6 would need a scope and is left out. */
-static int usable(const struct ifaddrs *interface, int family)
-{
-    const struct sockaddr *address = interface->ifa_addr;
-
-    if (!address || address->sa_family != family ||
-        !(interface->ifa_flags & IFF_UP) ||
-        (interface->ifa_flags & IFF_LOOPBACK))
-        return 0;
-    return family == AF_INET ||
-           !IN6_IS_ADDR_LINKLOCAL(
-               &((const struct sockaddr_in6 *)address)->sin6_addr);
-}
-
-static int first_interface(int rank, char address[RG_ADDRESS_BYTES])
-{
-    static const int families[] = {AF_INET, AF_INET6};
-    struct ifaddrs *all;
-    int rc = RG_ESYSTEM;
-
-    if (getifaddrs(&all))
-        return system_error(rank, -1, "list", "network interfaces");
-    for (int i = 0; i < 2 && rc; i++)
-        for (struct ifaddrs *at = all; at && rc; at = at->ifa_next)
-            if (usable(at, families[i]))
-                rc = format_address(at->ifa_addr, address);
-    freeifaddrs(all);
-    if (rc)
-        rg_log(RG_LOG_ERROR, rank,
-               "no network interface is up; set RG_CONTROL_HOST");
-    return rc;
-}
-
 int rg_socket_own_address(int rank, int local, char address[RG_ADDRESS_BYTES])
 {
-    const char *host = getenv("RG_CONTROL_HOST");
-
-    if (host && *host)
-        return resolve(rank, host, address);
-    if (!local)
-        return first_interface(rank, address);
+    if (!local || rg_address_is_given())
+        return rg_address_own(rank, address, RG_ADDRESS_BYTES);
     snprintf(address, RG_ADDRESS_BYTES, "127.0.0.1");
     return RG_OK;
 }

@@ -10,9 +10,8 @@
 #include "runtime/control/message.h"
 
 /*
- * The numeric address other processes reach this one at: RG_CONTROL_HOST (a
- * name or an address) if set, else loopback when `local`, else the first
- * interface that is up. `rank` is for the log.
+ * The numeric address other processes reach this one at: loopback when `local`
+ * and no variable says otherwise, else rg_address_own(). `rank` is for the log.
  */
 int rg_socket_own_address(int rank, int local, char address[RG_ADDRESS_BYTES]);
 

@@ -1,5 +1,6 @@
 noinst_LIBRARIES += librg_core.a
 librg_core_a_SOURCES = \
+	runtime/core/address.c runtime/core/address.h \
 	runtime/core/bitset.c runtime/core/bitset.h \
 	runtime/core/clock.c runtime/core/clock.h \
 	runtime/core/cond.c runtime/core/cond.h \
@@ -15,3 +16,11 @@ librg_core_a_SOURCES = \
 rg_unit_tests += runtime/core/test/test_core
 runtime_core_test_test_core_SOURCES = runtime/core/test/test_core.c
 runtime_core_test_test_core_LDADD = librg_core.a $(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/core/test/test_address
+runtime_core_test_test_address_SOURCES = runtime/core/test/test_address.c
+runtime_core_test_test_address_LDADD = librg_core.a $(CMOCKA_LIBS)
+if HAVE_CMOCKA
+TESTS += runtime/core/test/address.t
+endif
+EXTRA_DIST += runtime/core/test/address.t
