@@ -16,7 +16,8 @@
  *                                   <--   kept = keeping
  *
  * Every arrow is a release store that an acquire load on the other side waits
- * for.
+ * for; the last one too, so that a keeper that still leaves is not taken for
+ * the next one.
  */
 #ifndef RG_DEVICE_MAILBOX_H
 #define RG_DEVICE_MAILBOX_H

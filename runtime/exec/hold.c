@@ -217,7 +217,19 @@ static int hold_keep(struct rg_comm *comm)
     return wait_kept(comm, rg_clock_after_ms(comm->context->settings.park_ms));
 }
 
-/* Hands out the order that is written, and waits for it. */
+/* A keeper that still leaves would be taken for the one of the next change. */
+static int wait_left(struct rg_comm *comm, uint64_t limit_ns)
+{
+    uint64_t polls = 0;
+    int status = RG_OK;
+
+    while (status == RG_OK && is_kept(comm))
+        status = hold_pause(&polls, limit_ns);
+    return status;
+}
+
+/* Hands out the order that is written, and waits for it and, if it is the
+ * keeper's last, for its going. */
 static int hold_order(struct rg_comm *comm, enum rg_order_kind kind)
 {
     struct rg_orders *orders = &comm->mapped->orders;
@@ -235,6 +247,8 @@ static int hold_order(struct rg_comm *comm, enum rg_order_kind kind)
             rg_load_acquire(&mailbox->done) != number)
             status = RG_ECLOSED;
     }
+    if (status == RG_OK && kind != RG_ORDER_CLEAN)
+        status = wait_left(comm, limit);
     if (status)
         rg_log(RG_LOG_ERROR, comm->context->config.rank,
                "group %u: nobody keeps the communicator any more (RG_PARK_MS)",

@@ -44,6 +44,12 @@ rg_unit_tests += runtime/exec/test/test_emu
 runtime_exec_test_test_emu_SOURCES = runtime/exec/test/test_emu.c
 runtime_exec_test_test_emu_LDADD = librg_exec.a librg_core.a $(CMOCKA_LIBS)
 
+rg_unit_tests += runtime/exec/test/test_hold
+runtime_exec_test_test_hold_SOURCES = runtime/exec/test/test_hold.c
+runtime_exec_test_test_hold_LDADD = librg_exec.a librg_legacy.a librg_engine.a \
+	librg_transfer.a librg_control.a librg_policy.a librg_core.a \
+	$(CMOCKA_LIBS)
+
 rg_unit_tests += runtime/exec/test/test_locality
 runtime_exec_test_test_locality_SOURCES = runtime/exec/test/test_locality.c
 runtime_exec_test_test_locality_LDADD = librg_exec.a librg_policy.a librg_control.a \
