@@ -278,6 +278,13 @@ struct rg_comm_limits {
 int rg_comm_limits(struct rg_comm *comm, const struct rg_algo *algo,
                    struct rg_comm_limits *limits_out);
 
+/*
+ * For fault plans: from now on this rank's teams find the route to that rank
+ * unavailable, as far as they put by it; the next view has another one, or
+ * none. Call it between launches. RG_EINVAL: no member of the view.
+ */
+int rg_comm_break_route(struct rg_comm *comm, int world_rank);
+
 /* What the last finished invocation was, read back from the device. */
 struct rg_run_info {
     uint64_t seq;   /* 0: none has finished */

@@ -313,6 +313,25 @@ int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out)
     return RG_OK;
 }
 
+int rg_comm_break_route(struct rg_comm *comm, int world_rank)
+{
+    const struct rg_context *context = comm->context;
+    const uint32_t none = RG_ROUTE_NULL;
+    struct rg_plan *plan;
+    int rank, status = RG_EINVAL;
+
+    pthread_mutex_lock(&comm->lock);
+    plan = (struct rg_plan *)(void *)((unsigned char *)comm->dev +
+                                      block_plan_offset(comm->view->capacity,
+                                                        comm->plan_index));
+    rank = rg_view_rank_of(comm->view, rg_view_slot_of(comm->view, world_rank));
+    if (rank >= 0 && world_rank != comm_rank(comm))
+        status = context->ops->memory->copy(
+            context->device, &plan->routes[rank].kind, &none, sizeof none);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
 /* Slower kinds have higher numbers, own memory apart. */
 static enum rg_route_kind slowest_route(const struct rg_comm *comm)
 {

@@ -525,8 +525,9 @@ static int mailbox_slots(struct rg_recovery *recovery)
 }
 
 /*
- * A wait that came too late is a matter for the group. What failed by itself,
- * with nobody to wait for, is this rank's own fault.
+ * A wait that came too late, and a route that carries nothing, are matters for
+ * the group. What failed by itself, with nobody to wait for, is this rank's own
+ * fault.
  */
 static void report_failure(struct rg_recovery *recovery)
 {
@@ -539,6 +540,9 @@ static void report_failure(struct rg_recovery *recovery)
         report_stall(recovery, seq);
     else if (reasons & 1ull << -RG_EABORTED)
         report_waiting(recovery, seq);
+    else if (reasons & 1ull << -RG_EUNAVAILABLE && mailbox_slots(recovery))
+        rg_driver_report_unreachable(driver_of(recovery), comm->group,
+                                     &recovery->slots);
     else
         own_failure(recovery, seq, RG_EFAILED);
 }
