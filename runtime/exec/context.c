@@ -157,7 +157,7 @@ static int context_variables(struct rg_context *context)
 
     status = context_on_failure(context);
     if (status == RG_OK)
-        status = rg_route_is_any(&unused);
+        status = rg_route_check();
     if (status == RG_OK)
         status = rg_engine_setting(-1);
     return status == RG_OK ? rg_driver_fences(-1, &unused) : status;

@@ -30,6 +30,16 @@ static int route_disabled(const struct rg_route_provider *provider,
     return RG_OK;
 }
 
+int rg_route_check(void)
+{
+    const int providers = sizeof route_providers / sizeof *route_providers;
+    int disabled, status = RG_OK;
+
+    for (int i = 0; status == RG_OK && i < providers; i++)
+        status = route_disabled(route_providers[i], &disabled);
+    return status;
+}
+
 int rg_route_is_on(enum rg_route_kind kind, int *on_out)
 {
     const int providers = sizeof route_providers / sizeof *route_providers;

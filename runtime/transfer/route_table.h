@@ -35,6 +35,8 @@ extern const struct rg_route_provider rg_route_p2p;
 extern const struct rg_route_provider rg_route_proxy;
 extern const struct rg_route_provider rg_route_null;
 
+/* Whether all switches are well-formed. RG_OK, RG_ECONFIG. */
+int rg_route_check(void);
 /* Whether routes of this kind are switched on. RG_OK, RG_ECONFIG. */
 int rg_route_is_on(enum rg_route_kind kind, int *on_out);
 /*
