@@ -377,6 +377,10 @@ int rg_engine_submit(struct rg_engine *engine,
         return RG_ENOMEM;
     node->command = *command;
     node->sequence = 0;
+    if (command->bytes && command->bytes <= sizeof(node->small)) {
+        memcpy(node->small, command->source, command->bytes);
+        node->command.source = node->small;
+    }
     to = &engine->peers[command->peer];
     if (to->ops)
         to->ops->submit(to->state, node);

@@ -31,6 +31,9 @@ struct rg_engine;
 
 enum { RG_ENGINE_SECRET_BYTES = 32, RG_ENGINE_CARD_BYTES = 128 };
 
+/* Payload of so many bytes is copied when it is submitted. */
+enum { RG_ENGINE_SMALL_BYTES = 1024 };
+
 /* As a signal offset: payload only. */
 #define RG_ENGINE_NO_SIGNAL UINT64_MAX
 
@@ -48,6 +51,11 @@ struct rg_engine_config {
     void *memory;
     uint64_t generation; /* the first */
     uint64_t silence_ms; /* a network peer that says nothing: lost; 0: 30 s */
+    /*
+     * 1: completions are in no hurry, and are told with what else is sent to
+     * the peer, or a little later.
+     */
+    int lazy;
 };
 
 struct rg_engine_card {
@@ -57,10 +65,11 @@ struct rg_engine_card {
 struct rg_engine_command {
     int peer;
     uint64_t generation;
-    uint64_t offset;    /* in the peer's region */
-    const void *source; /* must stay as it is until the completion */
-    uint64_t bytes;     /* may be 0 */
-    uint64_t signal;    /* offset of a word, a multiple of 8 */
+    uint64_t offset; /* in the peer's region */
+    /* Must stay as it is until the completion, unless it is small. */
+    const void *source;
+    uint64_t bytes;  /* may be 0 */
+    uint64_t signal; /* offset of a word, a multiple of 8 */
     enum rg_signal_op op;
     uint64_t value;
     uint64_t deadline_ns; /* of rg_clock_ns(); 0: none */
@@ -117,7 +126,8 @@ int rg_engine_status(const struct rg_engine *engine, int peer);
 const char *rg_engine_provider(const struct rg_engine *engine, int peer);
 
 /*
- * Queues a command. RG_OK: there will be a completion, whatever happens.
+ * Queues a command; the next poll sends it. RG_OK: there will be a completion,
+ * whatever happens.
  * RG_EINVAL (peer or signal out of range), RG_ENOMEM: there will be none.
  */
 int rg_engine_submit(struct rg_engine *engine,

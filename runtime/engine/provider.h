@@ -41,6 +41,7 @@ struct rg_engine_node {
     struct rg_engine_node *next;
     uint64_t sequence; /* the provider's */
     int status;
+    unsigned char small[RG_ENGINE_SMALL_BYTES];
 };
 
 struct rg_engine_queue {

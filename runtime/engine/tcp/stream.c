@@ -76,6 +76,7 @@ static int finish(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
     in->state = RG_TCP_IN_HEADER;
     in->completed++;
+    in->untold += header->bytes;
     if (!in->status && header->generation != generation_of(tcp))
         in->status = RG_EABORTED;
     if (in->status)
@@ -196,6 +197,7 @@ static int receive_more(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     parts[1].iov_base = in->buffer + in->end;
     parts[1].iov_len = sizeof(in->buffer) - in->end;
     n = recvmsg(conn->fd, &message, 0);
+    in->drained = n >= 0 && (size_t)n < parts[0].iov_len + parts[1].iov_len;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return RG_EPENDING;
     if (n <= 0)
@@ -216,9 +218,11 @@ void rg_tcp_read(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
         do
             rc = parse_one(tcp, conn);
         while (!rc);
-        if (rc == RG_EPENDING && !rg_tcp_is_held(tcp, conn))
+        if (rc == RG_EPENDING && !rg_tcp_is_held(tcp, conn) &&
+            !conn->in.drained)
             rc = receive_more(tcp, conn);
     }
+    conn->in.drained = 0;
     /* What came last is not left for a next event, which may never come. */
     while (!rc)
         rc = parse_one(tcp, conn);
@@ -246,7 +250,9 @@ static void start_frame(struct rg_tcp_conn *conn, enum rg_tcp_kind kind)
     out->header.magic = RG_ENGINE_MAGIC;
     out->header.kind = (uint8_t)kind;
     out->header.ack = conn->in.acked = ack_of(conn);
+    conn->in.untold = 0;
     out->active = 1;
+    out->batched = 0;
     out->bytes = 0;
     out->total = sizeof(out->header);
     out->written = 0;
@@ -264,6 +270,7 @@ static void start_refusal(struct rg_tcp_conn *conn)
     conn->out.header.status = (int16_t)refusal.status;
 }
 
+/* Takes the next command; the frame's header and payload are in `out`. */
 static void start_put(struct rg_tcp_link *link, struct rg_tcp_conn *conn)
 {
     struct rg_engine_node *node = rg_engine_pop(&link->queue);
@@ -288,6 +295,49 @@ static void start_put(struct rg_tcp_link *link, struct rg_tcp_conn *conn)
     rg_engine_push(&link->sent, node);
 }
 
+static int is_small(const struct rg_engine_node *node)
+{
+    return node && node->command.bytes <= RG_ENGINE_SMALL_BYTES;
+}
+
+/* Appends the frame in `out` to the batch. */
+static size_t append(struct rg_tcp_out *out, size_t at)
+{
+    memcpy(out->batch + at, &out->header, sizeof(out->header));
+    at += sizeof(out->header);
+    if (!out->bytes)
+        return at;
+    memcpy(out->batch + at, out->source, out->bytes);
+    at += out->bytes;
+    memcpy(out->batch + at, &out->verdict, VERDICT_BYTES);
+    return at + VERDICT_BYTES;
+}
+
+/* Small commands that stand behind each other are one system call. */
+static void start_batch(struct rg_tcp_link *link, struct rg_tcp_conn *conn)
+{
+    const size_t most =
+        sizeof(conn->out.header) + RG_ENGINE_SMALL_BYTES + VERDICT_BYTES;
+    struct rg_tcp_out *out = &conn->out;
+    size_t bytes = 0;
+
+    while (is_small(link->queue.first) && bytes + most <= sizeof(out->batch)) {
+        start_put(link, conn);
+        bytes = append(out, bytes);
+    }
+    out->batched = 1;
+    out->bytes = 0;
+    out->total = bytes;
+}
+
+static int owes_ack(const struct rg_tcp *tcp, const struct rg_tcp_conn *conn)
+{
+    const uint64_t count = conn->in.completed - conn->in.acked;
+
+    return count && (!tcp->engine->config.lazy || count >= RG_TCP_LAZY_PUTS ||
+                     conn->in.untold >= RG_TCP_LAZY_BYTES);
+}
+
 /* 0: there is nothing to say. */
 static int start_next(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
@@ -295,9 +345,11 @@ static int start_next(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
     if (conn->refused)
         start_refusal(conn);
+    else if (is_small(link->queue.first))
+        start_batch(link, conn);
     else if (link->queue.first)
         start_put(link, conn);
-    else if (conn->in.acked != conn->in.completed)
+    else if (owes_ack(tcp, conn))
         start_frame(conn, RG_TCP_ACK);
     return conn->out.active;
 }
@@ -339,9 +391,14 @@ static int send_more(struct rg_tcp_conn *conn)
     int whole = 1;
     ssize_t n;
 
-    parts[0] = rest_of(out, 0, &out->header, payload);
-    parts[1] = rest_of(out, payload, out->source, out->bytes);
-    parts[2] = rest_of(out, verdict, &out->verdict, out->total - verdict);
+    if (out->batched) {
+        parts[0] = rest_of(out, 0, out->batch, out->total);
+        message.msg_iovlen = 1;
+    } else {
+        parts[0] = rest_of(out, 0, &out->header, payload);
+        parts[1] = rest_of(out, payload, out->source, out->bytes);
+        parts[2] = rest_of(out, verdict, &out->verdict, out->total - verdict);
+    }
     if (out->bytes && !out->source)
         whole = fill_zeros(out, &parts[1]);
     if (!whole)
@@ -370,6 +427,15 @@ void rg_tcp_write(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     conn->blocked =
         conn->out.active || tcp->links[conn->peer].queue.first || conn->refused;
     rg_tcp_watch(tcp, conn);
+}
+
+void rg_tcp_acknowledge(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
+{
+    if (conn->in.completed == conn->in.acked || conn->blocked ||
+        conn->out.active)
+        return;
+    start_frame(conn, RG_TCP_ACK);
+    rg_tcp_write(tcp, conn);
 }
 
 void rg_tcp_detach(struct rg_tcp_link *link)

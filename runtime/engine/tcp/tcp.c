@@ -13,6 +13,7 @@ enum {
     EVENTS = 64,
     NS_PER_MS = 1000000,
     EXPIRE_NS = 200000, /* deadlines are looked at so often */
+    TELL_NS = 1000000,  /* and what is not in a hurry told */
     SILENCE_MS = 30000
 };
 
@@ -185,6 +186,7 @@ static void tcp_fini(void *state)
     if (tcp->epoll_fd >= 0)
         close(tcp->epoll_fd);
     free(tcp->links);
+    free(tcp->dirty);
     free(tcp);
 }
 
@@ -217,7 +219,8 @@ static int tcp_init(struct rg_engine *engine, void **state_out)
     tcp->silence_ms =
         engine->config.silence_ms ? engine->config.silence_ms : SILENCE_MS;
     tcp->links = calloc((size_t)engine->config.size, sizeof(*tcp->links));
-    if (tcp->links)
+    tcp->dirty = calloc((size_t)engine->config.size, sizeof(*tcp->dirty));
+    if (tcp->links && tcp->dirty)
         rc = open_sockets(tcp);
     if (rc)
         goto error;
@@ -286,21 +289,39 @@ static void tcp_submit(void *state, struct rg_engine_node *node)
         return;
     }
     rg_engine_push(&link->queue, node);
-    if (link->conn && !link->conn->blocked)
-        rg_tcp_write(tcp, link->conn);
+    if (link->dirty)
+        return;
+    link->dirty = 1;
+    tcp->dirty[tcp->dirty_count++] = node->command.peer;
+}
+
+/* What has been queued since the last poll goes out together. */
+static void flush(struct rg_tcp *tcp)
+{
+    for (int i = 0; i < tcp->dirty_count; i++) {
+        struct rg_tcp_link *link = &tcp->links[tcp->dirty[i]];
+
+        link->dirty = 0;
+        if (link->conn && !link->conn->blocked)
+            rg_tcp_write(tcp, link->conn);
+    }
+    tcp->dirty_count = 0;
 }
 
 static void tcp_fail(void *state, int peer, int status)
 {
     struct rg_tcp *tcp = state;
     struct rg_tcp_link *link = &tcp->links[peer];
+    int dirty;
 
     end_commands(tcp, link, status);
     if (link->conn)
         retire(tcp, link->conn);
     if (link->attempt)
         retire(tcp, link->attempt);
+    dirty = link->dirty;
     memset(link, 0, sizeof(*link));
+    link->dirty = dirty; /* it is in the list */
     /* The other side may think that all is well and not connect again. */
     link->lost = 1;
 }
@@ -351,12 +372,25 @@ static void serve(struct rg_tcp *tcp, struct rg_tcp_conn *conn, uint32_t events)
         rg_tcp_write(tcp, conn);
 }
 
+/* What lazy ends have not told with anything else. */
+static void acknowledge(struct rg_tcp *tcp, uint64_t now)
+{
+    if (!tcp->engine->config.lazy || now - tcp->told_ns < TELL_NS)
+        return;
+    tcp->told_ns = now;
+    for (struct rg_tcp_conn *conn = tcp->conns; conn; conn = conn->next)
+        if (conn->stage == RG_TCP_UP)
+            rg_tcp_acknowledge(tcp, conn);
+}
+
 static void tcp_poll(void *state, uint64_t now)
 {
     struct rg_tcp *tcp = state;
     struct epoll_event events[EVENTS];
-    const int count = epoll_wait(tcp->epoll_fd, events, EVENTS, 0);
+    int count;
 
+    flush(tcp);
+    count = epoll_wait(tcp->epoll_fd, events, EVENTS, 0);
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr)
             serve(tcp, events[i].data.ptr, events[i].events);
@@ -367,6 +401,7 @@ static void tcp_poll(void *state, uint64_t now)
     if (now - tcp->expired_ns >= EXPIRE_NS) {
         tcp->expired_ns = now;
         admit_proven(tcp);
+        acknowledge(tcp, now);
         expire(tcp, now);
         free_dead(tcp);
     }

@@ -40,7 +40,13 @@
 #include "runtime/engine/provider.h"
 #include "runtime/engine/tcp/keyed.h"
 
-enum { RG_TCP_NONCE_BYTES = 16, RG_TCP_BUFFER_BYTES = 16384 };
+enum {
+    RG_TCP_NONCE_BYTES = 16,
+    RG_TCP_BUFFER_BYTES = 16384,
+    RG_TCP_BATCH_BYTES = 8192, /* of frames that go out together */
+    RG_TCP_LAZY_PUTS = 16,     /* so many are not left unacknowledged */
+    RG_TCP_LAZY_BYTES = 65536  /* nor so much payload */
+};
 
 enum rg_tcp_stage {
     RG_TCP_CONNECTING = 0, /* the socket is not connected yet */
@@ -97,8 +103,10 @@ struct rg_tcp_in {
     uint64_t left;      /* payload bytes to come */
     uint64_t completed; /* PUTs dealt with */
     uint64_t acked;     /* of these, those told to the peer */
+    uint64_t untold;    /* payload of those that are not */
     unsigned char buffer[RG_TCP_BUFFER_BYTES];
     size_t begin, end;
+    int drained; /* the last call got less than there was room for */
 };
 
 /* The frame that is being written. */
@@ -111,6 +119,9 @@ struct rg_tcp_out {
     uint64_t total; /* of the frame */
     uint64_t written;
     uint64_t sequence; /* of the last PUT begun */
+    /* Small frames, whole: `total` bytes of this, and nothing of the above. */
+    int batched;
+    unsigned char batch[RG_TCP_BATCH_BYTES];
 };
 
 struct rg_tcp_refusal {
@@ -137,6 +148,7 @@ struct rg_tcp_conn {
 };
 
 struct rg_tcp_link {
+    int dirty;                    /* something was queued since the last poll */
     struct rg_tcp_conn *conn;     /* up, or null */
     struct rg_tcp_conn *attempt;  /* outgoing, or null */
     int expected;                 /* connect was called, not failed since */
@@ -153,6 +165,9 @@ struct rg_tcp {
     int epoll_fd;
     uint64_t silence_ms;
     uint64_t expired_ns; /* when deadlines were last looked at */
+    uint64_t told_ns;    /* when lazy ends last acknowledged what was left */
+    int *dirty;          /* [size] peers whose links are; owned */
+    int dirty_count;
 };
 
 /* tcp.c: */
@@ -182,6 +197,8 @@ void rg_tcp_admit(struct rg_tcp *tcp, struct rg_tcp_conn *conn);
 /* stream.c: */
 void rg_tcp_read(struct rg_tcp *tcp, struct rg_tcp_conn *conn);
 void rg_tcp_write(struct rg_tcp *tcp, struct rg_tcp_conn *conn);
+/* Tells what has been dealt with, also where that is in no hurry. */
+void rg_tcp_acknowledge(struct rg_tcp *tcp, struct rg_tcp_conn *conn);
 /* A PUT at the door that waits for a generation to come. */
 int rg_tcp_is_held(const struct rg_tcp *tcp, const struct rg_tcp_conn *conn);
 /* The frame being written stops reading its source if no command owns it. */
