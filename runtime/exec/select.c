@@ -171,8 +171,8 @@ static int table_parse(const char *text, const char *file,
 
 struct rg_selection {
     char *text;
-    struct rg_policy_table *published; /* null: the text has none */
-    struct rg_policy_table *builtin;
+    struct rg_policy_table *published;  /* null: the text has none */
+    struct rg_policy_table *builtin[2]; /* [whether all pairs are direct] */
 };
 
 /* The text's table; null: it has none. Its names have been checked. */
@@ -191,8 +191,10 @@ int rg_selection_create(const char *text, enum rg_device_kind kind,
     int status = RG_ENOMEM;
 
     if (selection && (selection->text = strdup(text)))
-        status = table_parse(rg_policy_default(kind), "built-in table", NULL,
-                             &selection->builtin);
+        status = RG_OK;
+    for (int direct = 0; status == RG_OK && direct < 2; direct++)
+        status = table_parse(rg_policy_default(kind, direct), "built-in table",
+                             NULL, &selection->builtin[direct]);
     if (status == RG_OK)
         status = table_of(text, &selection->published);
     if (status) {
@@ -208,7 +210,8 @@ void rg_selection_destroy(struct rg_selection *selection)
     if (!selection)
         return;
     rg_policy_destroy(selection->published);
-    rg_policy_destroy(selection->builtin);
+    rg_policy_destroy(selection->builtin[0]);
+    rg_policy_destroy(selection->builtin[1]);
     free(selection->text);
     free(selection);
 }
@@ -516,6 +519,8 @@ static void list_add(struct list *list, const struct choice *choice)
     rule->algo = (uint32_t)choice->index;
     rule->channels =
         choice->channels ? choice->channels : (uint32_t)list->input->channels;
+    if (rule->channels > (uint32_t)list->layout->shape.max_channels)
+        rule->channels = (uint32_t)list->layout->shape.max_channels;
     rule->chunk = choice->chunk && choice->chunk <= limits->max_chunk
                       ? (uint32_t)choice->chunk
                       : chunk_of(list->input->kind, limits->max_chunk);
@@ -636,7 +641,9 @@ static struct rg_rules rules_of_type(const struct rg_layout *layout,
 
     list_override(&list);
     if (!list_table(&list, selection->published, dtype))
-        list_table(&list, selection->builtin, dtype);
+        list_table(&list,
+                   selection->builtin[rg_view_is_all_direct(input->view)],
+                   dtype);
     list_rest(&list);
     return list.rules;
 }

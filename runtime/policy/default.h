@@ -7,8 +7,9 @@
 /* The .rgp files as text; made when the library is built. */
 extern const char rg_policy_default_emu[];
 extern const char rg_policy_default_cuda[];
+extern const char rg_policy_default_proxy[];
 
-/* The one of a kind of device. */
-const char *rg_policy_default(enum rg_device_kind kind);
+/* The one of a kind of device, where all pairs have direct access, or not. */
+const char *rg_policy_default(enum rg_device_kind kind, int direct);
 
 #endif

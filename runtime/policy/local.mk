@@ -10,7 +10,8 @@ librg_policy_a_SOURCES = \
 # The built-in tables, as text in the library.
 RG_POLICY_DEFAULTS = \
 	runtime/policy/default/emu.rgp \
-	runtime/policy/default/cuda.rgp
+	runtime/policy/default/cuda.rgp \
+	runtime/policy/default/proxy.rgp
 RG_POLICY_EMBED = runtime/policy/default/embed
 nodist_librg_policy_a_SOURCES = runtime/policy/default_text.c
 EXTRA_DIST += $(RG_POLICY_DEFAULTS) $(RG_POLICY_EMBED)
