@@ -239,7 +239,7 @@ all_reduce_hierarchical_tell(struct rg_call *call,
             rg_signal_send(
                 call, p, s->lane,
                 all_reduce_hierarchical_word(s, credit, way, s->rank),
-                RG_SIGNAL_SET, t->turn + 1);
+                credit ? RG_SIGNAL_CREDIT : RG_SIGNAL_SET, t->turn + 1);
     return 0;
 }
 

@@ -163,8 +163,8 @@ RG_FN int all_reduce_oneshot_reduce(struct rg_call *call, enum rg_op op,
     rg_team_reduce(&call->team, op, (rg_elem *)call->recv + at, 0, &from, n,
                    s->nranks);
     return rg_signal_all(call, s->channel % RG_LANES,
-                         s->credit + (uint64_t)s->rank * RG_LINE, RG_SIGNAL_SET,
-                         turn + 1);
+                         s->credit + (uint64_t)s->rank * RG_LINE,
+                         RG_SIGNAL_CREDIT, turn + 1);
 }
 
 /* One channel; 0, or 1 for failed. */

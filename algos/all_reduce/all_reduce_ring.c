@@ -68,7 +68,7 @@ RG_FN int all_reduce_ring_sent(struct rg_call *call,
 RG_FN int all_reduce_ring_free(struct rg_call *call,
                                const struct all_reduce_ring *s, int t)
 {
-    return rg_signal(call, s->prev, s->lane, s->credit, RG_SIGNAL_SET,
+    return rg_signal(call, s->prev, s->lane, s->credit, RG_SIGNAL_CREDIT,
                      s->turn + (uint64_t)t + 1);
 }
 

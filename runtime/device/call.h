@@ -102,10 +102,8 @@ RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
 RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 {
 #if !RG_ON_CUDA
-    const struct rg_proxy_fifo *fifo = call->dev->plan[call->index]->proxy;
-
-    if (fifo && fifo->drive)
-        fifo->drive(fifo->drive_arg, 0);
+    rg_proxy_drive(call->dev->plan[call->index]->proxy,
+                   call->team.emu->crowded ? RG_DRIVE_CROWDED : RG_DRIVE_WAITS);
     call->team.emu->relax(waiter->polls, call->team.emu->crowded);
 #endif
     return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);

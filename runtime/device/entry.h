@@ -485,6 +485,10 @@ RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
                     int failed, uint64_t run)
 {
     failed = rg_team_any(&call->team, failed | call->refused);
+#if !RG_ON_CUDA
+    if (call->team.thread == 0)
+        rg_proxy_drive(call->dev->plan[open->plan]->proxy, RG_DRIVE_DONE);
+#endif
     if (call->team.count > 1)
         rg_close_one_of(call, open, failed, run);
     else if (RG_RARE(failed))

@@ -20,12 +20,20 @@
 #define RG_DEVICE_PROXY_H
 
 #include "runtime/device/dev.h"
+#include "runtime/device/word.h"
 
 enum {
     RG_LANES = 32,
     RG_PROXY_DEPTH = 256, /* commands a lane */
     RG_PROXY_STAGES = 8,  /* a lane */
     RG_PROXY_STAGE_BYTES = 256 << 10
+};
+
+/* Why a team drives. */
+enum rg_drive {
+    RG_DRIVE_DONE = 0, /* it has left something, and goes */
+    RG_DRIVE_WAITS,    /* others may be at it */
+    RG_DRIVE_CROWDED   /* and whoever it waits for may want its core */
 };
 
 /* As a command's stage or signal: there is none. */
@@ -56,11 +64,13 @@ struct rg_proxy_fifo {
     uint64_t lanes;  /* in use; a lane is taken modulo this */
     /*
      * On the emulated device, where a team can do the worker's work: at once,
-     * and without another thread to switch to. `must`: there is something to
-     * be taken; else it may be left to another thread that is at it. Or null.
+     * and without another thread to switch to. Or null.
      */
-    void (*drive)(void *arg, int must);
+    void (*drive)(void *arg, enum rg_drive why);
     void *drive_arg;
+    /* Set by a team that posts what somebody waits for, cleared by the worker:
+     * the team drives at its next wait, or when it is done. */
+    uint64_t urgent;
     struct rg_proxy_lane lane[];
 };
 
@@ -69,5 +79,15 @@ struct rg_proxy_heads {
     uint64_t commands;
     uint64_t stages;
 };
+
+#if !RG_ON_CUDA
+/* One that is done has to do so only for what is urgent. */
+RG_FN void rg_proxy_drive(const struct rg_proxy_fifo *fifo, enum rg_drive why)
+{
+    if (fifo && fifo->drive &&
+        (why != RG_DRIVE_DONE || rg_load_relaxed(&fifo->urgent)))
+        fifo->drive(fifo->drive_arg, why);
+}
+#endif
 
 #endif

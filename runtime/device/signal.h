@@ -8,7 +8,13 @@
 
 #include "runtime/device/dev.h"
 
-enum rg_signal_op { RG_SIGNAL_SET = 0, RG_SIGNAL_ADD = 1 };
+enum rg_signal_op {
+    RG_SIGNAL_SET = 0,
+    RG_SIGNAL_ADD = 1,
+    /* Set, where nobody waits for it soon: a route may keep it until there is
+     * more for that peer, or for a little while. */
+    RG_SIGNAL_CREDIT = 2
+};
 
 /* 1 once `word` has reached `value`, also across a wrap. */
 RG_FN int rg_signal_reached(uint64_t word, uint64_t value)

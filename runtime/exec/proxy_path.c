@@ -167,10 +167,10 @@ void rg_proxy_path_enter(struct rg_comm *comm, const struct rg_view *view)
 void rg_proxy_path_plan(struct rg_comm *comm, struct rg_plan *plan)
 {
     const struct rg_context *context = comm->context;
-    int proxied = 0;
+    uint32_t proxied = 0;
 
     for (uint32_t p = 0; p < plan->nranks; p++)
-        proxied |= plan->routes[p].kind == RG_ROUTE_PROXY;
+        proxied += plan->routes[p].kind == RG_ROUTE_PROXY;
     plan->landing = context->service->region;
     plan->proxy = NULL;
     if (!proxied)
@@ -178,5 +178,5 @@ void rg_proxy_path_plan(struct rg_comm *comm, struct rg_plan *plan)
     plan->proxy = comm->proxy->fifo_device;
     if (comm->proxy->segment)
         plan->landing = comm->proxy->segment_seen;
-    rg_proxy_force(comm->proxy->proxy, 1);
+    rg_proxy_force(comm->proxy->proxy, proxied + 1 == plan->nranks);
 }

@@ -140,6 +140,7 @@ static void await(struct world *world, uint64_t offset, uint64_t value)
 {
     const uint64_t *word = (const uint64_t *)(void *)at(world, offset);
 
+    rg_proxy_drive(world->ends[0].fifo, RG_DRIVE_DONE);
     for (int i = 0; i < PATIENCE && rg_load_acquire(word) != value; i++)
         rg_clock_sleep_ns(100000);
     assert_int_equal(rg_load_acquire(word), value);
@@ -149,6 +150,7 @@ static struct rg_proxy_counts await_failed(struct world *world, uint64_t count)
 {
     struct rg_proxy_counts counts;
 
+    rg_proxy_drive(world->ends[0].fifo, RG_DRIVE_DONE);
     rg_proxy_counts(world->ends[0].proxy, &counts);
     for (int i = 0; i < PATIENCE && counts.failed < count; i++) {
         rg_clock_sleep_ns(100000);
@@ -305,7 +307,7 @@ static void a_newer_epoch_waits_for_its_target(void **state)
 /* Stages that nothing frees: the team gives up, and names who they wait for. */
 static void a_peer_that_takes_nothing_is_named(void **state)
 {
-    const uint64_t data = 1;
+    const uint8_t data[RG_ENGINE_SMALL_BYTES + 1] = {1};
     struct world *world = *state;
     struct rg_bitset members;
     int failed = 0;
@@ -316,7 +318,7 @@ static void a_peer_that_takes_nothing_is_named(void **state)
     world->fake->dev.deadline_ns = 10000000;
     for (int i = 0; i <= RG_PROXY_STAGES; i++) {
         assert_int_equal(failed, 0);
-        failed = rg_put(&world->fake->call, 1, 0, 0, &data, sizeof data);
+        failed = rg_put(&world->fake->call, 1, 0, 0, data, sizeof data);
     }
     assert_int_equal(failed, 1);
     assert_int_equal(world->fake->dev.latch.reasons, 1ull << -RG_ETIMEDOUT);

@@ -20,6 +20,7 @@ enum {
     LOOK_MS = 2,             /* so long a team that drives is trusted */
     SPIN_NS = 200000000,     /* of a thread that nobody can wake */
     NAP_NS = 20000,          /* after that */
+    MOMENT_NS = 100000,      /* a team's, between two looks at the rest */
     STAGES = RG_PROXY_STAGES /* cookies: lane and stage, then notes */
 };
 
@@ -40,6 +41,7 @@ struct rg_proxy {
     int thread_made, lock_made;
     int wake_fd;
     uint64_t driven_ns; /* when a team did a round last */
+    uint64_t alone;     /* 1: what a team waits for comes by the network */
     /* Under the lock. */
     int stop;
     int force;
@@ -66,10 +68,21 @@ static void submit(struct rg_proxy *proxy,
            "a command to rank %d was not taken: %d", command->peer, status);
 }
 
+static void give_stage(struct rg_proxy *proxy, uint64_t cookie)
+{
+    uint64_t *given =
+        &proxy->config.fifo->lane[cookie / STAGES].given[cookie % STAGES];
+
+    rg_store_release(given, rg_load_relaxed(given) + 1);
+}
+
 static void take_one(struct rg_proxy *proxy, uint64_t lane,
                      const struct rg_proxy_command *from)
 {
     const uint64_t stage = from->stage;
+    /* The engine copies it: the stage is free at once. */
+    const int small =
+        stage != RG_PROXY_NONE && from->bytes <= RG_ENGINE_SMALL_BYTES;
     const struct rg_engine_command command = {
         .peer = (int)from->peer,
         .generation = proxy->epoch,
@@ -84,11 +97,14 @@ static void take_one(struct rg_proxy *proxy, uint64_t lane,
         .op = (enum rg_signal_op)from->op,
         .value = from->value,
         .deadline_ns = rg_clock_after_ms(proxy->config.deadline_ms),
-        .cookie = stage == RG_PROXY_NONE ? COOKIE_NONE : lane * STAGES + stage};
+        .cookie = stage == RG_PROXY_NONE || small ? COOKIE_NONE
+                                                  : lane * STAGES + stage};
 
     proxy->counts.commands++;
     proxy->counts.bytes += command.bytes;
     submit(proxy, &command);
+    if (small)
+        give_stage(proxy, lane * STAGES + stage);
 }
 
 /* Takes what teams have left in a lane; how many commands. */
@@ -121,8 +137,6 @@ static void end_command(struct rg_proxy *proxy,
                         const struct rg_engine_completion *completion)
 {
     const uint64_t cookie = completion->cookie;
-    struct rg_proxy_lane *lanes = proxy->config.fifo->lane;
-    uint64_t *given;
 
     proxy->open--;
     proxy->counts.failed += completion->status != RG_OK;
@@ -132,10 +146,8 @@ static void end_command(struct rg_proxy *proxy,
         end_note(proxy, cookie - COOKIE_NOTES, completion->status);
         return;
     }
-    if (completion->status)
-        return;
-    given = &lanes[cookie / STAGES].given[cookie % STAGES];
-    rg_store_release(given, rg_load_relaxed(given) + 1);
+    if (completion->status == RG_OK)
+        give_stage(proxy, cookie);
 }
 
 static int poll_engine(struct rg_proxy *proxy)
@@ -153,23 +165,41 @@ static int work(struct rg_proxy *proxy)
 {
     int count = 0;
 
+    /* Before the looking: what comes later is urgent again. */
+    rg_store_relaxed(&proxy->config.fifo->urgent, 0);
     if (proxy->force)
         for (uint64_t i = 0; i < proxy->config.fifo->lanes; i++)
             count += take_lane(proxy, i);
     return count + poll_engine(proxy) > 0;
 }
 
-static void drive(void *arg, int must)
+/* A core is given away until the network has something, or for a moment. */
+static void let_others(const struct rg_proxy *proxy)
+{
+    const struct timespec moment = rg_clock_timespec(MOMENT_NS);
+    struct pollfd network = {.fd = rg_engine_fd(proxy->engine),
+                             .events = POLLIN};
+
+    if (!rg_load_relaxed(&proxy->alone))
+        sched_yield();
+    else
+        ppoll(&network, 1, &moment, NULL);
+}
+
+static void drive(void *arg, enum rg_drive why)
 {
     struct rg_proxy *proxy = arg;
+    int worked;
 
-    if (must)
+    if (why == RG_DRIVE_DONE)
         pthread_mutex_lock(&proxy->lock);
     else if (pthread_mutex_trylock(&proxy->lock))
         return;
-    work(proxy);
+    worked = work(proxy);
     pthread_mutex_unlock(&proxy->lock);
     rg_store_relaxed(&proxy->driven_ns, rg_clock_ns());
+    if (why == RG_DRIVE_CROWDED && !worked)
+        let_others(proxy);
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -286,6 +316,7 @@ int rg_proxy_create(const struct rg_proxy_config *config,
     if (!proxy)
         return RG_ENOMEM;
     proxy->config = *config;
+    proxy->config.engine.lazy = 1;
     proxy->wake_fd = -1;
     status = make_parts(proxy);
     if (status == RG_OK)
@@ -370,10 +401,11 @@ void rg_proxy_enter(struct rg_proxy *proxy, uint64_t epoch,
     wake(proxy);
 }
 
-void rg_proxy_force(struct rg_proxy *proxy, int on)
+void rg_proxy_force(struct rg_proxy *proxy, int alone)
 {
+    rg_store_relaxed(&proxy->alone, (uint64_t)alone);
     pthread_mutex_lock(&proxy->lock);
-    proxy->force = on;
+    proxy->force = 1;
     pthread_mutex_unlock(&proxy->lock);
     wake(proxy);
 }

@@ -54,8 +54,11 @@ void rg_proxy_card(const struct rg_proxy *proxy,
  */
 void rg_proxy_enter(struct rg_proxy *proxy, uint64_t epoch,
                     const struct rg_bitset *members);
-/* Teams may use the FIFOs from now on (1), or no more (0). */
-void rg_proxy_force(struct rg_proxy *proxy, int on);
+/*
+ * Teams may use the FIFOs from now on. `alone`: no peer is reached by another
+ * route.
+ */
+void rg_proxy_force(struct rg_proxy *proxy, int alone);
 
 /* As rg_engine_connect(). */
 int rg_proxy_connect(struct rg_proxy *proxy, int rank,

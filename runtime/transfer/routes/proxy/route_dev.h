@@ -53,14 +53,14 @@ RG_FN int rg_proxy_post(struct rg_call *call,
     rg_store_relaxed(&command->stage, stage);
     rg_store_relaxed(&command->signal, target->signal);
     rg_store_relaxed(&command->value, target->value);
-    rg_store_relaxed(&command->op, target->op);
+    rg_store_relaxed(&command->op, target->op == RG_SIGNAL_ADD ? RG_SIGNAL_ADD
+                                                               : RG_SIGNAL_SET);
     rg_store_relaxed(&command->peer, target->queue);
     /* Pairs with the worker's acquire; behind all that the team has stored. */
     rg_store_release(&command->turn, index + 1);
 #if !RG_ON_CUDA
-    /* Payload waits for the signal that somebody waits for. */
-    if (rg_proxy_of(call)->drive && target->signal != RG_PROXY_NONE)
-        rg_proxy_of(call)->drive(rg_proxy_of(call)->drive_arg, 1);
+    if (target->signal != RG_PROXY_NONE && target->op != RG_SIGNAL_CREDIT)
+        rg_store_relaxed(&rg_proxy_of(call)->urgent, 1);
 #endif
     return 0;
 }
