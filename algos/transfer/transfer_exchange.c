@@ -16,9 +16,10 @@ RG_FN uint32_t transfer_key(const struct transfer *s, int from, int to,
                             int lane, uint64_t turn)
 {
     const uint32_t mixed =
-        (uint32_t)s->ask.salt * 2654435761u + (uint32_t)from * 2246822519u +
-        (uint32_t)to * 3266489917u + (uint32_t)lane * 668265263u +
-        (uint32_t)turn * 374761393u;
+        (uint32_t)(s->ask.salt + (s->base >> TRANSFER_TURN_BITS)) *
+            2654435761u +
+        (uint32_t)from * 2246822519u + (uint32_t)to * 3266489917u +
+        (uint32_t)lane * 668265263u + (uint32_t)turn * 374761393u;
 
     return mixed ^ mixed >> 15;
 }
