@@ -34,6 +34,7 @@ static const struct exchange {
     {"order.64", 64, 0, 1, 300},
     {"order.64K", 64 << 10, 0, 1, 60},
     {"order.odd", (64 << 10) - 3, 1, 2, 20},
+    {"order.1M", MIB, 0, 1, 6},
     {"lanes.small", 17, 1, RG_TRANSFER_LANES, 12},
     {"lanes.large", 8191, 3, RG_TRANSFER_LANES, 6},
     {"reuse", 300 << 10, 11, 2, 8},

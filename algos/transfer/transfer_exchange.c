@@ -8,6 +8,9 @@
  *   2. for each turn, on all lanes, to all peers: wait for credit, fill the
  *      source, put with signal, flush
  *   3. for each turn, on all lanes, from all peers: wait, check, spoil, credit
+ *
+ * Every other rank, in turns, begins with step 3: so somebody is waiting while
+ * a payload is under way, and looks at its last bytes first.
  */
 #include "algos/transfer/transfer.h"
 
@@ -76,8 +79,9 @@ RG_FN uint64_t transfer_wrong(const struct rg_call *call,
     const uint64_t end = begin + s->ask.bytes;
     uint64_t wrong = 0;
 
-    for (uint64_t i = (uint64_t)call->team.thread; i < s->place;
-         i += (uint64_t)call->team.threads) {
+    for (uint64_t left = s->place - (uint64_t)call->team.thread;
+         left > 0 && left <= s->place; left -= (uint64_t)call->team.threads) {
+        const uint64_t i = left - 1;
         const int inside = i >= begin && i < end;
 
         if (inside && !guards)
@@ -132,23 +136,54 @@ RG_FN int transfer_exchange_take(struct rg_call *call, const struct transfer *s,
     return transfer_allow(call, s, lane, peer, turn + 2);
 }
 
-RG_FN int transfer_exchange_turn(struct rg_call *call, const struct transfer *s,
+/* Whether a rank waits in this turn before it puts. */
+RG_FN int transfer_waits(int rank, uint64_t turn)
+{
+    return (int)(((uint64_t)rank + turn) & 1);
+}
+
+/* Step 3 for the peers that wait first, or for those that do not. */
+RG_FN int transfer_exchange_takes(struct rg_call *call,
+                                  const struct transfer *s, uint64_t turn,
+                                  int waits)
+{
+    for (int i = 1; i <= s->nranks; i++) {
+        const int peer = (s->rank + s->nranks - i) % s->nranks;
+
+        if (transfer_waits(peer, turn) != waits)
+            continue;
+        for (int lane = call->team.index; lane < s->lanes;
+             lane += call->team.count)
+            if (transfer_exchange_take(call, s, lane, peer, turn))
+                return 1;
+    }
+    return 0;
+}
+
+RG_FN int transfer_exchange_puts(struct rg_call *call, const struct transfer *s,
                                  uint64_t turn)
 {
-    const int first = call->team.index, step = call->team.count;
-
-    call->step = turn;
     for (int i = 0; i < s->nranks; i++)
-        for (int lane = first; lane < s->lanes; lane += step)
+        for (int lane = call->team.index; lane < s->lanes;
+             lane += call->team.count)
             if (transfer_exchange_put(call, s, lane, (s->rank + i) % s->nranks,
                                       turn))
                 return 1;
-    for (int i = 0; i < s->nranks; i++)
-        for (int lane = first; lane < s->lanes; lane += step)
-            if (transfer_exchange_take(
-                    call, s, lane, (s->rank + s->nranks - i) % s->nranks, turn))
-                return 1;
     return 0;
+}
+
+RG_FN int transfer_exchange_turn(struct rg_call *call, const struct transfer *s,
+                                 uint64_t turn)
+{
+    const int waits = transfer_waits(s->rank, turn);
+
+    call->step = turn;
+    if (waits && transfer_exchange_takes(call, s, turn, 0))
+        return 1;
+    if (transfer_exchange_puts(call, s, turn))
+        return 1;
+    return (!waits && transfer_exchange_takes(call, s, turn, 0)) ||
+           transfer_exchange_takes(call, s, turn, 1);
 }
 
 RG_FN int transfer_exchange(struct rg_call *call, const struct transfer *s)
