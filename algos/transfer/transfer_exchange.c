@@ -51,7 +51,7 @@ RG_FN void transfer_spoil(const struct rg_call *call, const struct transfer *s,
 
     for (uint64_t i = (uint64_t)call->team.thread; i < s->place;
          i += (uint64_t)call->team.threads)
-        ((volatile uint8_t *)place)[i] = TRANSFER_STALE;
+        place[i] = TRANSFER_STALE;
 }
 
 /* Step 2 for one lane and peer. */
@@ -67,29 +67,38 @@ RG_FN int transfer_exchange_put(struct rg_call *call, const struct transfer *s,
     return rg_flush(call, peer, lane);
 }
 
-/* The place's bytes that are wrong; `guards`: beside the payload. */
+/* Bytes of the payload that are wrong. */
 RG_FN uint64_t transfer_wrong(const struct rg_call *call,
                               const struct transfer *s, int lane, int from,
-                              uint64_t turn, int guards)
+                              uint64_t turn)
 {
-    const volatile uint8_t *place =
-        rg_inbox(call, transfer_place(s, lane, from));
+    const uint8_t *payload = rg_inbox(call, transfer_place(s, lane, from)) +
+                             RG_TRANSFER_GUARD + s->ask.offset;
     const uint32_t key = transfer_key(s, from, s->rank, lane, turn);
-    const uint64_t begin = RG_TRANSFER_GUARD + s->ask.offset;
-    const uint64_t end = begin + s->ask.bytes;
     uint64_t wrong = 0;
 
-    for (uint64_t left = s->place - (uint64_t)call->team.thread;
-         left > 0 && left <= s->place; left -= (uint64_t)call->team.threads) {
-        const uint64_t i = left - 1;
-        const int inside = i >= begin && i < end;
+    for (uint64_t i = (uint64_t)call->team.thread; i < s->ask.bytes;
+         i += (uint64_t)call->team.threads) {
+        const uint64_t last = s->ask.bytes - 1 - i;
 
-        if (inside && !guards)
-            wrong += place[i] != transfer_byte(key, i - begin);
-        else if (!inside && guards)
-            wrong += place[i] != TRANSFER_STALE;
+        wrong += payload[last] != transfer_byte(key, last);
     }
     return wrong;
+}
+
+/* Bytes beside it that have changed. */
+RG_FN uint64_t transfer_spilled(const struct rg_call *call,
+                                const struct transfer *s, int lane, int from)
+{
+    const uint8_t *place = rg_inbox(call, transfer_place(s, lane, from));
+    const uint64_t begin = RG_TRANSFER_GUARD + s->ask.offset;
+    const uint64_t beside = s->place - s->ask.bytes;
+    uint64_t spilled = 0;
+
+    for (uint64_t i = (uint64_t)call->team.thread; i < beside;
+         i += (uint64_t)call->team.threads)
+        spilled += place[i < begin ? i : i + s->ask.bytes] != TRANSFER_STALE;
+    return spilled;
 }
 
 /* The word is what was signalled, to the bit: once Set, or Add upon Add. */
@@ -108,8 +117,8 @@ RG_FN void transfer_check(const struct rg_call *call, const struct transfer *s,
                           int lane, int from, uint64_t turn)
 {
     const uint64_t signals = transfer_missignalled(call, s, lane, from, turn);
-    const uint64_t wrong = transfer_wrong(call, s, lane, from, turn, 0);
-    const uint64_t spilled = transfer_wrong(call, s, lane, from, turn, 1);
+    const uint64_t wrong = transfer_wrong(call, s, lane, from, turn);
+    const uint64_t spilled = transfer_spilled(call, s, lane, from);
 
     if (call->team.thread == 0)
         rg_add_relaxed_dev(&s->report->turns, 1);
