@@ -9,6 +9,12 @@
 RG_ALL_REDUCE_LIST(RG_X)
 #undef RG_X
 
-#define RG_X(name) &rg_algo_all_reduce_##name,
+extern const struct rg_algo rg_algo_transfer;
+
+#define RG_X(name)   &rg_algo_all_reduce_##name,
+#define RG_PROBES(X) X(transfer)
+#define RG_Y(name)   &rg_algo_##name,
 const struct rg_algo *const rg_algos[] = {RG_ALL_REDUCE_LIST(RG_X) NULL};
-#undef RG_X
+const struct rg_algo *const rg_algos_with_probes[] = {RG_ALL_REDUCE_LIST(RG_X)
+                                                          RG_PROBES(RG_Y) NULL};
+const struct rg_algo *const rg_probes[] = {RG_PROBES(RG_Y) NULL};

@@ -5,5 +5,9 @@
 #include "runtime/algo.h"
 
 extern const struct rg_algo *const rg_algos[];
+/* For rg_transfer_probe(), which shares the workspace with whatever is in the
+ * same table: with the algorithms, and alone. */
+extern const struct rg_algo *const rg_algos_with_probes[];
+extern const struct rg_algo *const rg_probes[];
 
 #endif

@@ -27,6 +27,13 @@ bench_frame_perf_SOURCES = bench/frame_perf.c
 bench_frame_perf_LDADD = $(RG_PROGRAM_LDADD)
 dist_man1_MANS += bench/frame_perf.1
 
+bin_PROGRAMS += bench/transfer_perf
+bench_transfer_perf_SOURCES = bench/transfer_perf.c
+bench_transfer_perf_LDADD = $(RG_PROGRAM_LDADD)
+dist_man1_MANS += bench/transfer_perf.1
+TESTS += bench/test/transfer.t
+EXTRA_DIST += bench/test/transfer.t
+
 bin_PROGRAMS += bench/rg_tune
 bench_rg_tune_SOURCES = bench/rg_tune.c \
 	bench/tune_export.c bench/tune_export.h \

@@ -7,7 +7,7 @@ void rg_group_leave(const struct rg_group_parts *parts)
     rg_graph_destroy(parts->graph);
     rg_stream_destroy(parts->stream);
     if (parts->context)
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             rg_free(parts->context, parts->buffers[i]);
     rg_comm_destroy(parts->comm);
     rg_context_destroy(parts->context);

@@ -15,7 +15,7 @@ struct rg_group_parts {
     struct rg_comm *comm;
     struct rg_stream *stream;
     struct rg_graph *graph;
-    void *buffers[2]; /* of rg_malloc() */
+    void *buffers[3]; /* of rg_malloc() */
 };
 /* Destroys all parts, in an order that serves at any time: a change of the
  * group hinders none. */

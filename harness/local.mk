@@ -13,6 +13,7 @@ librg_harness_a_SOURCES = \
 	harness/output.c harness/output.h \
 	harness/peer.c harness/peer.h harness/peer_mpi.c \
 	harness/preference.c harness/preference.h \
+	harness/probe.c harness/probe.h \
 	harness/process.c harness/process.h \
 	harness/report.c harness/report.h \
 	harness/session.c harness/session.h \

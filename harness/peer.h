@@ -25,12 +25,29 @@ struct rg_peer_config {
     const char *name;
 };
 
+/*
+ * Messages between ranks 0 and `peer`, on several lanes at once: in turn, as a
+ * pingpong, or all of them one way.
+ */
+struct rg_peer_messages {
+    int stream; /* one way */
+    int peer;
+    int lanes;
+    int turns;
+    size_t bytes; /* of a message */
+    char *send;   /* host memory: `lanes` messages each */
+    char *recv;
+};
+
 /* A live peer. Zeroed, then filled by its type's create. */
 struct rg_peer {
     const struct rg_peer_type *type;
     struct rg_subject subject;
     /* alloc set: buffers must come from here to be used at their best. */
     struct rg_buffer_source source;
+    /* Collective. Sets the time of all turns at the two ranks; null: it sends
+     * no messages. */
+    int (*messages)(const struct rg_peer_messages *what, double *us_out);
     void *state; /* owned by the type */
 };
 

@@ -1,4 +1,7 @@
-/* MPI_Allreduce on the emulated device's memory, which is host memory. */
+/*
+ * MPI_Allreduce on the emulated device's memory, which is host memory; and
+ * messages between two ranks.
+ */
 #include <mpi.h>
 #include <limits.h>
 #include <stdio.h>
@@ -68,6 +71,79 @@ static int all_reduce(void *arg, const void *send, void *recv, size_t count,
                : RG_EFAILED;
 }
 
+/* ---- messages between two ranks ----------------------------------------- */
+
+enum { MESSAGE_LANES = 32 };
+
+/* All lanes of one turn, one way: from this rank, or to it. */
+static int pass(const struct rg_peer_messages *what, int other, int sends)
+{
+    MPI_Request requests[MESSAGE_LANES];
+    const int bytes = (int)what->bytes;
+    int error = MPI_SUCCESS;
+
+    if (what->lanes == 1)
+        return sends ? MPI_Send(what->send, bytes, MPI_BYTE, other, 0,
+                                MPI_COMM_WORLD)
+                     : MPI_Recv(what->recv, bytes, MPI_BYTE, other, 0,
+                                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < what->lanes && error == MPI_SUCCESS; i++)
+        error =
+            sends ? MPI_Isend(what->send + (size_t)i * what->bytes, bytes,
+                              MPI_BYTE, other, i, MPI_COMM_WORLD, &requests[i])
+                  : MPI_Irecv(what->recv + (size_t)i * what->bytes, bytes,
+                              MPI_BYTE, other, i, MPI_COMM_WORLD, &requests[i]);
+    return error == MPI_SUCCESS
+               ? MPI_Waitall(what->lanes, requests, MPI_STATUSES_IGNORE)
+               : error;
+}
+
+/* An empty message each way: both are there; or all has been taken. */
+static int meet(int other, int first)
+{
+    char none[1] = {0};
+    int error = MPI_SUCCESS;
+
+    for (int i = 0; i < 2 && error == MPI_SUCCESS; i++)
+        error = (i == 0) == first
+                    ? MPI_Send(none, 0, MPI_BYTE, other, 99, MPI_COMM_WORLD)
+                    : MPI_Recv(none, 0, MPI_BYTE, other, 99, MPI_COMM_WORLD,
+                               MPI_STATUS_IGNORE);
+    return error;
+}
+
+static int take_turns(const struct rg_peer_messages *what, int other, int first)
+{
+    int error = MPI_SUCCESS;
+
+    for (int turn = 0; turn < what->turns && error == MPI_SUCCESS; turn++) {
+        error = pass(what, other, first);
+        if (error == MPI_SUCCESS && !what->stream)
+            error = pass(what, other, !first);
+    }
+    return what->stream && error == MPI_SUCCESS ? meet(other, first) : error;
+}
+
+static int messages(const struct rg_peer_messages *what, double *us_out)
+{
+    int rank = 0, other, error;
+    double begin;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (what->bytes > INT_MAX || what->lanes > MESSAGE_LANES)
+        return RG_ENOTSUP;
+    *us_out = 0;
+    if (rank != 0 && rank != what->peer)
+        return RG_OK;
+    other = rank == 0 ? what->peer : 0;
+    error = meet(other, rank == 0);
+    begin = MPI_Wtime();
+    if (error == MPI_SUCCESS)
+        error = take_turns(what, other, rank == 0);
+    *us_out = (MPI_Wtime() - begin) * 1e6;
+    return error == MPI_SUCCESS ? RG_OK : RG_EFAILED;
+}
+
 static int create(const struct rg_peer_config *config, struct rg_peer *peer)
 {
     int initialized = 0;
@@ -80,6 +156,7 @@ static int create(const struct rg_peer_config *config, struct rg_peer *peer)
     }
     peer->subject = (struct rg_subject){
         .name = "mpi", .supports = supports, .all_reduce = all_reduce};
+    peer->messages = messages;
     return RG_OK;
 }
 

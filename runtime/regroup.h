@@ -477,6 +477,18 @@ int rg_broadcast(const void *send, void *recv, size_t count,
                  struct rg_stream *stream);
 int rg_barrier(struct rg_comm *comm, struct rg_stream *stream);
 
+/*
+ * For measuring routes and holding them to their contract: an invocation that
+ * moves data by the transfer service alone, into the peers' workspace. It is
+ * claimed, bounded, aborted, replayed and decided like a collective; all ranks
+ * ask for the same. `request` and `report` are device memory, laid out as the
+ * table's algorithm for it says (algos/transfer/request.h); the launch is made
+ * for `bytes`. RG_ENOTSUP: the table has none. RG_EUNAVAILABLE: the view is one
+ * of the legacy backend, and there are no routes.
+ */
+int rg_transfer_probe(const void *request, void *report, size_t bytes,
+                      struct rg_comm *comm, struct rg_stream *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -50,7 +50,13 @@ enum rg_op { RG_OP_LIST(RG_X) RG_OP_COUNT };
 #undef RG_X
 
 #define RG_X(name) RG_COLL_##name,
-enum rg_collective { RG_COLLECTIVE_LIST(RG_X) RG_COLL_COUNT };
+enum rg_collective {
+    RG_COLLECTIVE_LIST(RG_X) RG_COLL_COUNT,
+    /* What is laid out, launched and recovered like a collective and is none:
+     * no table names it, and no rule chooses it (rg_transfer_probe). */
+    RG_COLL_transfer = RG_COLL_COUNT,
+    RG_COLL_AREAS /* kinds of algorithms that have areas in a workspace */
+};
 #undef RG_X
 
 enum rg_device_kind { RG_DEVICE_EMU = 0, RG_DEVICE_CUDA = 1 };

@@ -40,7 +40,8 @@ enum {
     STAYS_OUT = 4,
     ON_LEGACY = 8,   /* also as selection.backend.*, of a legacy group */
     OF_REPLAYS = 16, /* as replay.*, with a graph that outlives the change */
-    RETURNS = 32     /* whom it hits comes back */
+    RETURNS = 32,    /* whom it hits comes back */
+    ON_ROUTES = 64   /* as route_conformance.*, around a transfer probe */
 };
 
 #define ROW(row_name, row_ranks, row_plan, ...)                                \
@@ -65,6 +66,7 @@ static const struct recovery {
     int churn;
     int mode;
     enum cut cut;
+    enum rg_recovery_probe probe;
 } recoveries[] = {
     ROW("kill.bootstrap", 2, "at seq 0 phase bootstrap rank %V kill",
         .flags = BOOTSTRAP),
@@ -169,6 +171,17 @@ static const struct recovery {
         "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
         "kill",
         .flags = OF_REPLAYS | RETURNS),
+    /* Within a probe, or in front of one that the others wait in. */
+    ROW("kill.put", 2, "at seq 5 phase mid rank %V kill", .count = SMALL,
+        .batch = 2, .steps = 24, .flags = ON_ROUTES, .probe = RG_PROBE_PUT),
+    ROW("kill.wait", 2, "at seq 5 phase start rank %V kill", .count = SMALL,
+        .batch = 2, .steps = 24, .flags = ON_ROUTES, .probe = RG_PROBE_WAIT),
+    ROW("kill.flush", 2, "at seq 5 phase mid rank %V kill", .count = SMALL,
+        .batch = 2, .steps = 24, .flags = ON_ROUTES, .probe = RG_PROBE_FLUSH),
+    ROW("rejoin", 2,
+        "at seq 5 phase start rank %V rejoin; at seq 5 phase mid rank %V kill",
+        .count = SMALL, .batch = 2, .steps = 24, .flags = ON_ROUTES,
+        .probe = RG_PROBE_PUT),
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
@@ -417,6 +430,7 @@ static void fill_scenario(const struct recovery *recovery, int size,
     scenario->comes_back = !(recovery->flags & STAYS_OUT);
     scenario->churn = recovery->churn;
     scenario->mode = recovery->mode;
+    scenario->probe = (int32_t)recovery->probe;
     /* Fewer rounds do not touch all that the group will ever use. */
     if (recovery->rounds >= 10 && recovery->cut == NO_CUT)
         scenario->warm = recovery->rounds;
@@ -576,13 +590,16 @@ static const struct group {
     {"recovery", 0, RG_BACKEND_UNSET, 1, 1},
     {"selection.backend", ON_LEGACY, RG_BACKEND_LEGACY, 1, 0},
     {"replay", OF_REPLAYS, RG_BACKEND_UNSET, 0, 1},
+    {"route_conformance", ON_ROUTES, RG_BACKEND_NEW, 1, 0},
 };
 
 enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
 static int is_in(const struct group *group, const struct recovery *recovery)
 {
-    return (recovery->flags & OF_REPLAYS) == (group->flags & OF_REPLAYS) &&
+    const int apart = OF_REPLAYS | ON_ROUTES;
+
+    return (recovery->flags & apart) == (group->flags & apart) &&
            (recovery->flags & group->flags) == group->flags;
 }
 

@@ -4,7 +4,8 @@ validate_rg_validate_SOURCES = \
 	validate/cases_policy.c \
 	validate/cases_recovery.c \
 	validate/cases_replay.c \
-	validate/cases_results.c validate/cases_selection.c \
+	validate/cases_results.c validate/cases_route.c \
+	validate/cases_selection.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
 	validate/recovery.h validate/recovery_member.h \

@@ -31,6 +31,15 @@ enum {
     RG_RECOVERY_LINES_MAX = 16384
 };
 
+/* All launches of a step but the last are transfer probes, which spend their
+ * time in this. */
+enum rg_recovery_probe {
+    RG_PROBE_NONE = 0,
+    RG_PROBE_PUT,  /* large payloads */
+    RG_PROBE_WAIT, /* short waits, one after the other */
+    RG_PROBE_FLUSH /* a source that is used again and again */
+};
+
 /* The payload of a scenario. */
 struct rg_recovery_scenario {
     struct rg_work work;
@@ -42,6 +51,7 @@ struct rg_recovery_scenario {
     int32_t count;  /* elements of each; a few of them are votes */
     int32_t dtype;  /* RG_u32 or RG_f32 */
     int32_t replay; /* one graph, captured once, is replayed */
+    int32_t probe;  /* enum rg_recovery_probe */
     /* A rank that is out of the group asks to be let in again; dropped links
      * then work again. Else it is out for good. */
     int32_t comes_back;

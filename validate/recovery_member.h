@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "harness/probe.h"
 #include "harness/worker.h"
 #include "validate/recovery.h"
 
@@ -41,6 +42,8 @@ struct rg_recovery_member {
     unsigned char *send; /* device memory */
     unsigned char *recv;
     unsigned char *host; /* as large as one of them */
+    struct rg_probes probes;
+    struct rg_transfer_request request; /* theirs, in every step */
     struct rg_recovery_report *report;
     struct rg_recovery_line *lines;  /* behind the report */
     uint64_t votes[RG_VOTE_COUNT];   /* in the next step's input */
@@ -78,6 +81,8 @@ int rg_recovery_pending(struct rg_recovery_member *self, uint64_t seq);
 
 /* Bytes of one output or input. */
 size_t rg_recovery_bytes(const struct rg_recovery_scenario *scenario);
+/* What the scenario's probes ask for, if it has any. */
+int rg_recovery_probes_create(struct rg_recovery_member *self);
 /* Captures the graph, if there is to be one. */
 int rg_recovery_capture(struct rg_recovery_member *self);
 /*

@@ -70,6 +70,41 @@ static int load(struct rg_recovery_member *self, uint64_t seq)
                      rg_recovery_bytes(self->scenario));
 }
 
+/* ---- transfer probes ---------------------------------------------------- */
+
+int rg_recovery_probes_create(struct rg_recovery_member *self)
+{
+    static const struct rg_transfer_request requests[] = {
+        [RG_PROBE_PUT] = {.lanes = 1, .turns = 12, .bytes = 600 << 10},
+        [RG_PROBE_WAIT] = {.lanes = 1, .turns = 800, .bytes = 8},
+        [RG_PROBE_FLUSH] = {.lanes = 8, .turns = 100, .bytes = 3001}};
+    int status;
+
+    if (!self->scenario->probe)
+        return RG_OK;
+    self->request = requests[self->scenario->probe];
+    self->request.program = RG_TRANSFER_EXCHANGE;
+    self->request.offset = 1;
+    status = rg_probes_create(
+        self->context, rg_transfer_source_bytes(&self->request), &self->probes);
+    return status == RG_OK ? rg_probes_ask(&self->probes, &self->request)
+                           : status;
+}
+
+/* Whatever has arrived, also in an epoch that has ended, was right. */
+static int check_probes(struct rg_recovery_member *self,
+                        struct rg_recovery_line *line)
+{
+    struct rg_transfer_report report;
+    int status = rg_probes_read(&self->probes, &report);
+
+    if (status != RG_OK)
+        return status;
+    line->wrong += report.wrong + report.spilled + report.signals != 0 ||
+                   report.turns == 0;
+    return RG_OK;
+}
+
 /* ---- the check ---------------------------------------------------------- */
 
 /* What is committed must be the sum over exactly its participants. */
@@ -95,7 +130,7 @@ static int check(struct rg_recovery_member *self, uint64_t seq,
     }
     for (size_t i = 0; i < RG_VOTE_COUNT; i++)
         self->counted[i] = get(self, i);
-    return RG_OK;
+    return self->scenario->probe ? check_probes(self, line) : RG_OK;
 }
 
 /* ---- launches ----------------------------------------------------------- */
@@ -128,9 +163,13 @@ static int launch_batch(struct rg_recovery_member *self)
     int status = RG_OK;
 
     for (int i = 0; i < self->scenario->batch && status == RG_OK; i++)
-        status = self->scenario->replay
-                     ? rg_graph_launch(self->graph, self->stream)
-                     : launch(self);
+        if (self->scenario->probe && i + 1 < self->scenario->batch)
+            status = rg_probes_launch(&self->probes, &self->request, self->comm,
+                                      self->stream);
+        else
+            status = self->scenario->replay
+                         ? rg_graph_launch(self->graph, self->stream)
+                         : launch(self);
     return status;
 }
 

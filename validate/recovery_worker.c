@@ -84,7 +84,7 @@ static int make_context(struct rg_recovery_member *self)
     if (status != RG_OK)
         return status;
     config.backend = rg_preference((enum rg_backend)self->scenario->backend);
-    config.algos = rg_algos;
+    config.algos = self->scenario->probe ? rg_algos_with_probes : rg_algos;
     config.emu_team_width = self->scenario->team_width;
     config.emu_max_teams = self->scenario->teams;
     config.probe = (struct rg_probe){rg_recovery_probe, self};
@@ -113,6 +113,8 @@ static int enter_group(struct rg_recovery_member *self)
         status = rg_malloc(self->context, bytes, (void **)&self->send);
     if (status == RG_OK)
         status = rg_malloc(self->context, bytes, (void **)&self->recv);
+    if (status == RG_OK)
+        status = rg_recovery_probes_create(self);
     return status == RG_OK ? rg_recovery_capture(self) : status;
 }
 
@@ -354,11 +356,12 @@ static int be_member(struct rg_recovery_member *self)
         status = take_steps(self);
     if (status == RG_OK)
         status = finish(self);
-    rg_group_leave(&(struct rg_group_parts){self->context,
-                                            self->comm,
-                                            self->stream,
-                                            self->graph,
-                                            {self->send, self->recv}});
+    rg_group_leave(&(struct rg_group_parts){
+        self->context,
+        self->comm,
+        self->stream,
+        self->graph,
+        {self->send, self->recv, self->probes.memory}});
     rg_census_settle(&self->report->before, &self->report->after);
     /* CUDA keeps what it has opened for a context until the process ends. */
     if (self->scenario->device == RG_DEVICE_CUDA) {

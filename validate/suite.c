@@ -116,7 +116,7 @@ int rg_suite_open(struct rg_suite *suite, uint64_t first_seq)
     if (status != RG_OK)
         return status;
     config.backend = rg_preference((enum rg_backend)options->backend);
-    config.algos = rg_algos;
+    config.algos = suite->algos ? suite->algos : rg_algos;
     config.emu_team_width = options->team_width;
     config.emu_max_teams = options->teams;
     config.first_seq = first_seq;
@@ -200,8 +200,10 @@ static int prepare(struct rg_suite *suite, const struct rg_case *test)
 {
     int status = RG_OK;
 
-    if (suite->context != NULL && suite->first_seq != test->first_seq)
+    if (suite->context != NULL &&
+        (suite->first_seq != test->first_seq || suite->algos != test->algos))
         rg_suite_close(suite);
+    suite->algos = test->algos;
     if (suite->context == NULL)
         status = rg_suite_open(suite, test->first_seq);
     if (status == RG_OK && !inapplicable(suite, test))

@@ -61,6 +61,7 @@ struct rg_suite {
     struct rg_comm *comm;
     struct rg_stream *stream;
     uint64_t first_seq;
+    const struct rg_algo *const *algos; /* null: rg_algos */
     const char *algorithm;   /* in force; null: the built-in choice */
     enum rg_backend backend; /* of the view in which it was made */
 };
@@ -85,7 +86,8 @@ struct rg_case {
     rg_case_run *run;
     const char *algorithm; /* put in force before; null: built-in choice */
     uint64_t first_seq;    /* of the communicator; 0: any */
-    int captures;          /* graphs: not for the legacy backend */
+    const struct rg_algo *const *algos; /* of the context; null: rg_algos */
+    int captures;                       /* graphs: not for the legacy backend */
     int param[RG_CASE_PARAMS];
 };
 
@@ -108,6 +110,7 @@ int rg_cases_recovery(struct rg_case_list *list,
                       const struct rg_suite_options *options);
 int rg_cases_selection(struct rg_case_list *list);
 int rg_cases_policy(struct rg_case_list *list);
+int rg_cases_route(struct rg_case_list *list);
 int rg_cases_plant(struct rg_case_list *list,
                    const struct rg_suite_options *options);
 

@@ -66,7 +66,8 @@ static const char *const dtype_names[] = {RG_DTYPE_LIST(RG_X)};
 
 #define RG_X(name) #name,
 static const char *const op_names[] = {RG_OP_LIST(RG_X)};
-static const char *const collective_names[] = {RG_COLLECTIVE_LIST(RG_X)};
+static const char *const collective_names[] = {
+    RG_COLLECTIVE_LIST(RG_X) "transfer"};
 #undef RG_X
 
 const char *rg_dtype_name(enum rg_dtype dtype)
@@ -81,7 +82,7 @@ const char *rg_op_name(enum rg_op op)
 
 const char *rg_collective_name(enum rg_collective collective)
 {
-    return name_at(collective_names, RG_COLL_COUNT, (int)collective);
+    return name_at(collective_names, RG_COLL_AREAS, (int)collective);
 }
 
 const char *rg_route_name(enum rg_route_kind route)

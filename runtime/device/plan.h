@@ -140,7 +140,7 @@ struct rg_plan {
     uint64_t workspace; /* offset of this epoch's generation in the region */
     uint8_t *landing;   /* what peers write: the region, or its host segment */
     struct rg_proxy_fifo *proxy; /* null: no peer is reached through the host */
-    uint64_t offset[RG_COLL_COUNT][RG_MAX_ALGOS]; /* algorithm's area in it */
+    uint64_t offset[RG_COLL_AREAS][RG_MAX_ALGOS]; /* algorithm's area in it */
     struct rg_rules rules[RG_COLL_COUNT];
     struct rg_route routes[]; /* by dense rank */
 };

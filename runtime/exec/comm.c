@@ -404,7 +404,8 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
     info_out->seq = run ? completed : 0;
     info_out->epoch = RG_RUN_EPOCH(run);
     info_out->algorithm =
-        comm->layout.algo[RG_COLL_all_reduce][RG_RUN_ALGO(run)]->name;
+        run ? comm->layout.algo[RG_COLL_all_reduce][RG_RUN_ALGO(run)]->name
+            : "none";
     info_out->channels = RG_RUN_CHANNELS(run);
     pthread_mutex_lock(&comm->lock);
     info_out->route = slowest_route(comm);

@@ -254,6 +254,28 @@ int rg_broadcast(const void *send, void *recv, size_t count,
     return launch_blocks(comm, stream, &call, 1, 1);
 }
 
+int rg_transfer_probe(const void *request, void *report, size_t bytes,
+                      struct rg_comm *comm, struct rg_stream *stream)
+{
+    const struct rg_legacy_call call = {.collective = RG_COLL_transfer,
+                                        .dtype = RG_u8,
+                                        .op = RG_sum,
+                                        .send = request,
+                                        .recv = report,
+                                        .count = bytes};
+    const int status = rg_comm_check(comm);
+
+    if (status != RG_OK)
+        return status;
+    if (!request || !report || (uintptr_t)request % sizeof(uint64_t) ||
+        (uintptr_t)report % sizeof(uint64_t))
+        return refuse(comm, call.collective, "null or unaligned block");
+    /* A legacy view has no routes. */
+    if (rg_load_relaxed(&comm->backend) != RG_BACKEND_NEW)
+        return RG_EUNAVAILABLE;
+    return launch_new(comm, stream, &call, 0);
+}
+
 int rg_barrier(struct rg_comm *comm, struct rg_stream *stream)
 {
     const struct rg_legacy_call call = {.collective = RG_COLL_barrier};

@@ -170,11 +170,13 @@ static uint64_t packets_used(const struct rg_layout *layout,
     return (bytes + RG_PACKET_PAYLOAD - 1) / RG_PACKET_PAYLOAD;
 }
 
-/* 1: some size runs this algorithm. */
-static int is_ruled(const struct rg_plan *plan, int coll, int index)
+/* 1: some size runs this algorithm; or a call does, without a rule. */
+static int is_used(const struct rg_plan *plan, int coll, int index)
 {
     const struct rg_rules *rules = &plan->rules[coll];
 
+    if (coll >= RG_COLL_COUNT)
+        return 1;
     for (uint64_t i = 0; i < rules->count; i++)
         if (rules->rule[i].algo == (uint32_t)index)
             return 1;
@@ -201,9 +203,9 @@ int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
 {
     int count = 0;
 
-    for (int coll = 0; coll < RG_COLL_COUNT; coll++)
+    for (int coll = 0; coll < RG_COLL_AREAS; coll++)
         for (int i = 0; i < layout->count[coll]; i++) {
-            if (!is_ruled(plan, coll, i))
+            if (!is_used(plan, coll, i))
                 continue;
             parts_out[count] = part_of(layout, plan, coll, i);
             count += parts_out[count].bytes > 0;

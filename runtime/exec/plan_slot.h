@@ -22,10 +22,10 @@ enum { RG_SHARES = 4, RG_AREA_ALIGN = 4096 };
 
 struct rg_layout {
     struct rg_shape shape; /* with the budget of the last algorithm */
-    int count[RG_COLL_COUNT];
-    const struct rg_algo *algo[RG_COLL_COUNT][RG_MAX_ALGOS];
-    struct rg_limits limits[RG_COLL_COUNT][RG_MAX_ALGOS];
-    uint64_t offset[RG_COLL_COUNT][RG_MAX_ALGOS];
+    int count[RG_COLL_AREAS];
+    const struct rg_algo *algo[RG_COLL_AREAS][RG_MAX_ALGOS];
+    struct rg_limits limits[RG_COLL_AREAS][RG_MAX_ALGOS];
+    uint64_t offset[RG_COLL_AREAS][RG_MAX_ALGOS];
     uint64_t bytes; /* of one generation */
     uint64_t hash;  /* equal hashes: same algorithms at the same offsets */
 };
@@ -59,9 +59,9 @@ int rg_plan_build(const struct rg_layout *layout,
                   const struct rg_plan_input *input, struct rg_plan *plan_out);
 /*
  * What an epoch that ran by this plan leaves behind, and the next one in its
- * workspace must find zero: of the algorithms that a rule names, signals,
- * cursors, and packet slots as far as a rule reaches. Returns how many of
- * RG_CLEAN_PARTS it filled.
+ * workspace must find zero: of the algorithms that a rule names, and of those
+ * that need none, signals, cursors, and packet slots as far as a rule reaches.
+ * Returns how many of RG_CLEAN_PARTS it filled.
  */
 int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
                   struct rg_part *parts_out);

@@ -160,6 +160,8 @@ static void names_and_parsers_are_inverse(void **state)
     assert_string_equal(rg_dtype_name(RG_DTYPE_COUNT), "?");
     assert_string_equal(rg_op_name((enum rg_op) - 1), "?");
     assert_string_equal(rg_collective_name(RG_COLL_all_reduce), "all_reduce");
+    assert_string_equal(rg_collective_name(RG_COLL_transfer), "transfer");
+    assert_string_equal(rg_collective_name(RG_COLL_AREAS), "?");
     assert_string_equal(rg_route_name(RG_ROUTE_SELF), "self");
 }
 

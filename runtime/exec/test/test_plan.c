@@ -609,6 +609,28 @@ static void litter_is_what_the_rules_name(void **state)
     assert_int_equal(parts[0].count, 2 * CAPACITY);
 }
 
+/* What is called by itself has no rule: it may have run in any epoch. No
+ * selection can name it. */
+static void a_probe_is_litter_without_a_rule(void **state)
+{
+    static const struct rg_algo probe = {
+        "transfer", RG_COLL_transfer, 0, 1, 4096, whole_layout, &no_entries};
+    static const struct rg_algo *const algos[] = {&chunks, &probe, NULL};
+    struct world *world = *state;
+    struct rg_part parts[RG_CLEAN_PARTS];
+
+    assert_int_equal(rg_layout_init(&world->layout, algos, CAPACITY,
+                                    MAX_CHANNELS, GENERATIONS, SHARE),
+                     RG_OK);
+    assert_int_equal(build(world, 4, ""), RG_OK);
+    assert_int_equal(rg_plan_parts(&world->layout, world->plan, parts), 2);
+    assert_int_equal(parts[1].offset,
+                     8192 + world->layout.offset[RG_COLL_transfer][0]);
+    assert_int_equal(parts[1].bytes, 64);
+    assert_int_equal(rg_policy_check(&world->layout, "transfer=transfer"),
+                     RG_EPOLICY);
+}
+
 static struct rg_hot_plan excerpt(const struct world *world)
 {
     struct rg_hot_plan hot;
@@ -681,6 +703,7 @@ int main(void)
         TEST(a_text_read_once_gives_the_same_rules),
         TEST(a_plan_says_what_the_view_says),
         TEST(litter_is_what_the_rules_name),
+        TEST(a_probe_is_litter_without_a_rule),
         TEST(the_hot_line_knows_where_packets_go),
         TEST(packets_go_by_the_hot_line_if_small_sizes_do),
     };
