@@ -39,6 +39,11 @@ check-long: validate/rg_validate
 	    RG_BUILD_DIR=$(abs_top_builddir) RG_RUN_TIMEOUT=36000 \
 	        $(top_srcdir)/scripts/run --survive -n $$n validate/rg_validate \
 	        --case 'results.*,replay.*,selection.*,recovery.*' || exit 1; \
+	    for off in 0 1; do \
+	        RG_BUILD_DIR=$(abs_top_builddir) RG_DISABLE_P2P_ROUTE=$$off \
+	            $(top_srcdir)/scripts/run --survive -n $$n \
+	            validate/rg_validate --case 'route_conformance.*' || exit 1; \
+	    done; \
 	done
 	$(top_srcdir)/scripts/plant-check
 .PHONY: check-long
