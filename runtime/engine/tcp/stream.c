@@ -76,7 +76,7 @@ static int finish(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
     in->state = RG_TCP_IN_HEADER;
     in->completed++;
-    in->untold += header->bytes;
+    in->awaited |= header->bytes > RG_ENGINE_SMALL_BYTES;
     if (!in->status && header->generation != generation_of(tcp))
         in->status = RG_EABORTED;
     if (in->status)
@@ -250,7 +250,7 @@ static void start_frame(struct rg_tcp_conn *conn, enum rg_tcp_kind kind)
     out->header.magic = RG_ENGINE_MAGIC;
     out->header.kind = (uint8_t)kind;
     out->header.ack = conn->in.acked = ack_of(conn);
-    conn->in.untold = 0;
+    conn->in.awaited = 0;
     out->active = 1;
     out->batched = 0;
     out->bytes = 0;
@@ -335,7 +335,7 @@ static int owes_ack(const struct rg_tcp *tcp, const struct rg_tcp_conn *conn)
     const uint64_t count = conn->in.completed - conn->in.acked;
 
     return count && (!tcp->engine->config.lazy || count >= RG_TCP_LAZY_PUTS ||
-                     conn->in.untold >= RG_TCP_LAZY_BYTES);
+                     conn->in.awaited);
 }
 
 /* 0: there is nothing to say. */

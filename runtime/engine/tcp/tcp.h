@@ -44,8 +44,7 @@ enum {
     RG_TCP_NONCE_BYTES = 16,
     RG_TCP_BUFFER_BYTES = 16384,
     RG_TCP_BATCH_BYTES = 8192, /* of frames that go out together */
-    RG_TCP_LAZY_PUTS = 16,     /* so many are not left unacknowledged */
-    RG_TCP_LAZY_BYTES = 65536  /* nor so much payload */
+    RG_TCP_LAZY_PUTS = 16      /* so many are not left unacknowledged */
 };
 
 enum rg_tcp_stage {
@@ -103,7 +102,7 @@ struct rg_tcp_in {
     uint64_t left;      /* payload bytes to come */
     uint64_t completed; /* PUTs dealt with */
     uint64_t acked;     /* of these, those told to the peer */
-    uint64_t untold;    /* payload of those that are not */
+    int awaited;        /* some that are not have a source that waits */
     unsigned char buffer[RG_TCP_BUFFER_BYTES];
     size_t begin, end;
     int drained; /* the last call got less than there was room for */
