@@ -314,7 +314,8 @@ static int run(struct frame *frame, const struct rg_job *job)
     else if (status == RG_OK)
         status = report(frame, &verdict);
     if (status < 0) {
-        if (!rg_status_is_told(status))
+        /* That there is no device has been said. */
+        if (!rg_status_is_told(status) && status != RG_ENODEV)
             rg_say(program.name, "rank %d: %s", job->rank,
                    rg_status_string(status));
         return rg_exit_of_status(status);

@@ -575,7 +575,8 @@ static int run(struct sweep *sweep, const struct rg_job *job)
     }
     if (status != RG_OK) {
         /* What is not to be had here has been said. */
-        if (!rg_status_is_told(status) && status != RG_ENOTSUP)
+        if (!rg_status_is_told(status) && status != RG_ENOTSUP &&
+            status != RG_ENODEV)
             rg_say(program.name, "rank %d: %s", job->rank,
                    rg_status_string(status));
         return rg_exit_of_status(status);
