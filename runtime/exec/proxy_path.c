@@ -43,6 +43,13 @@ static int make_fifos(struct rg_comm *comm, struct rg_proxy_path *path)
     return RG_OK;
 }
 
+/* As much of the region's layout as a communicator uses. */
+static uint64_t segment_bytes(const struct rg_comm *comm)
+{
+    return comm->workspace_offset +
+           comm->context->settings.workspaces * comm->layout.bytes;
+}
+
 /*
  * Peers write to the region itself where the host can; else to a segment of
  * the host that is laid out as the region, as far as it is used.
@@ -58,10 +65,8 @@ static int make_proxy(struct rg_comm *comm, struct rg_proxy_path *path)
                    .host_id = context->host_id,
                    .address = address,
                    .memory = here ? context->service->region : NULL,
-                   .bytes = here ? context->service->bytes
-                                 : comm->workspace_offset +
-                                       context->settings.workspaces *
-                                           comm->layout.bytes},
+                   .bytes =
+                       here ? context->service->bytes : segment_bytes(comm)},
         .fifo = path->fifo,
         .stages = path->stages,
         .deadline_ms = context->settings.deadline_ms,
@@ -80,10 +85,7 @@ static int show_segment(struct rg_comm *comm, struct rg_proxy_path *path)
     if (context->ops->host_reads_device)
         return RG_OK;
     status = context->ops->host_map(context->device, memory,
-                                    comm->workspace_offset +
-                                        context->settings.workspaces *
-                                            comm->layout.bytes,
-                                    &path->segment_seen);
+                                    segment_bytes(comm), &path->segment_seen);
     if (status)
         return status;
     path->segment = memory;
@@ -164,6 +166,16 @@ void rg_proxy_path_enter(struct rg_comm *comm, const struct rg_view *view)
     rg_proxy_enter(path->proxy, view->epoch, &path->members);
 }
 
+/* All that comes in lies there, what this rank sends to itself as well. */
+static void land_in_segment(const struct rg_comm *comm, struct rg_plan *plan)
+{
+    plan->landing = comm->proxy->segment_seen;
+    plan->routes[plan->rank].base = plan->landing;
+    /* Laid out alike at all ranks, and as large. */
+    for (uint32_t p = 0; p < plan->nranks; p++)
+        plan->routes[p].bytes = segment_bytes(comm);
+}
+
 void rg_proxy_path_plan(struct rg_comm *comm, struct rg_plan *plan)
 {
     const struct rg_context *context = comm->context;
@@ -177,6 +189,6 @@ void rg_proxy_path_plan(struct rg_comm *comm, struct rg_plan *plan)
         return;
     plan->proxy = comm->proxy->fifo_device;
     if (comm->proxy->segment)
-        plan->landing = comm->proxy->segment_seen;
+        land_in_segment(comm, plan);
     rg_proxy_force(comm->proxy->proxy, proxied + 1 == plan->nranks);
 }
