@@ -29,13 +29,15 @@ struct world {
 
 static void open_end(struct end *end, int rank, int drives)
 {
+    const size_t bytes = sizeof *end->fifo + LANES * sizeof end->fifo->lane[0];
     struct rg_proxy_config config = {
         .engine = {.rank = rank, .size = FAKE_RANKS, .bytes = BYTES},
         .deadline_ms = 20000,
         .drives = drives};
 
-    config.fifo = end->fifo =
-        test_calloc(1, sizeof *end->fifo + LANES * sizeof end->fifo->lane[0]);
+    config.fifo = end->fifo = aligned_alloc(RG_LINE, bytes);
+    assert_non_null(end->fifo);
+    memset(end->fifo, 0, bytes);
     config.stages = end->stages =
         test_malloc((size_t)LANES * RG_PROXY_STAGES * RG_PROXY_STAGE_BYTES);
     config.engine.memory = end->memory = test_calloc(1, BYTES);
@@ -47,7 +49,7 @@ static void open_end(struct end *end, int rank, int drives)
 static void close_end(struct end *end)
 {
     rg_proxy_destroy(end->proxy);
-    test_free(end->fifo);
+    free(end->fifo);
     test_free(end->stages);
     test_free(end->memory);
 }
