@@ -1,6 +1,5 @@
 /* The flush from one view to the next. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/control/coordinator_state.h"
 #include "runtime/core/log.h"
@@ -326,12 +325,6 @@ static void name_links(const struct rg_coordinator *coordinator,
     set_status(led, worst, RG_MEMBER_FAILED);
 }
 
-static int cannot_map(const struct rg_member *a, const struct rg_member *b)
-{
-    return !(a->info.capabilities & b->info.capabilities & RG_CAP_P2P) ||
-           strcmp(a->info.host_id, b->info.host_id) != 0;
-}
-
 /* Whether some pair of the view, and of `more` and the view, cannot map each
  * other's memory. */
 static int needs_proxy(const struct rg_view *view, const struct rg_member *more)
@@ -342,7 +335,7 @@ static int needs_proxy(const struct rg_view *view, const struct rg_member *more)
     for (int rank = 0; rank < view->nactive; rank++) {
         const struct rg_member *member = &view->members[view->order[rank]];
 
-        if (member != first && cannot_map(member, first))
+        if (member != first && !rg_member_can_map(member, first))
             return 1;
     }
     return 0;

@@ -166,6 +166,12 @@ int rg_view_has_stragglers(const struct rg_view *view)
     return 0;
 }
 
+int rg_member_can_map(const struct rg_member *a, const struct rg_member *b)
+{
+    return a->info.capabilities & b->info.capabilities & RG_CAP_P2P &&
+           strcmp(a->info.host_id, b->info.host_id) == 0;
+}
+
 int rg_view_add_fault(struct rg_view *view, int from, int to)
 {
     size_t count = (size_t)view->nfaults;

@@ -157,6 +157,8 @@ int rg_view_has_quorum(const struct rg_view *view,
                        const struct rg_bitset *absent);
 /* Whether some excluded member may still act: see quarantine. */
 int rg_view_has_stragglers(const struct rg_view *view);
+/* Whether both may map each other's memory, by what they tell of themselves. */
+int rg_member_can_map(const struct rg_member *a, const struct rg_member *b);
 /* Counts one more failure of the pair. RG_OK or RG_ENOMEM. */
 int rg_view_add_fault(struct rg_view *view, int from, int to);
 

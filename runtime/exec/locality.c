@@ -54,25 +54,11 @@ static int has_fault(const struct rg_view *view, int slot, int other)
     return 0;
 }
 
-static int is_mapped(const struct rg_view *view, int slot, int other)
-{
-    const struct rg_member_info *a = &view->members[slot].info;
-    const struct rg_member_info *b = &view->members[other].info;
-
-    return a->capabilities & b->capabilities & RG_CAP_P2P &&
-           strcmp(a->host_id, b->host_id) == 0 && !has_fault(view, slot, other);
-}
-
 int rg_view_is_all_direct(const struct rg_view *view)
 {
-    const int first = view->nactive ? view->order[0] : 0;
-
-    for (int rank = 0; rank < view->nactive; rank++)
-        if (view->nactive > 1 &&
-            (!(view->members[view->order[rank]].info.capabilities &
-               RG_CAP_P2P) ||
-             strcmp(view->members[view->order[rank]].info.host_id,
-                    view->members[first].info.host_id) != 0))
+    for (int rank = 1; rank < view->nactive; rank++)
+        if (!rg_member_can_map(&view->members[view->order[rank]],
+                               &view->members[view->order[0]]))
             return 0;
     for (int i = 0; i < view->nfaults; i++)
         if (rg_view_rank_of(view, view->faults[i].from) >= 0 &&
@@ -89,5 +75,6 @@ int rg_view_is_direct(const struct rg_view *view, int slot, int other)
         return 1;
     if (view->members[slot].info.device_kind == RG_DEVICE_CUDA)
         return rg_view_is_all_direct(view);
-    return is_mapped(view, slot, other);
+    return rg_member_can_map(&view->members[slot], &view->members[other]) &&
+           !has_fault(view, slot, other);
 }
