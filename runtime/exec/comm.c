@@ -366,23 +366,20 @@ int rg_comm_limits(struct rg_comm *comm, const struct rg_algo *algo,
     const struct rg_layout *layout = &comm->layout;
     const int coll = (int)algo->collective;
     struct rg_plan_input input = {0};
-    int runs = 0;
+    int i = 0, runs;
 
+    while (i < layout->count[coll] && layout->algo[coll][i] != algo)
+        i++;
+    if (i == layout->count[coll])
+        return RG_EINVAL;
     pthread_mutex_lock(&comm->lock);
     input.view = comm->view;
-    for (int i = 0; i < layout->count[coll]; i++)
-        runs |= layout->algo[coll][i] == algo &&
-                rg_rules_can_run(layout, coll, i, &input);
+    runs = rg_rules_can_run(layout, coll, i, &input);
     pthread_mutex_unlock(&comm->lock);
-    for (int i = 0; i < layout->count[coll]; i++)
-        if (layout->algo[coll][i] == algo) {
-            limits_out->max_bytes =
-                runs ? layout->limits[coll][i].max_bytes : 0;
-            limits_out->max_chunk = layout->limits[coll][i].max_chunk;
-            limits_out->max_channels = layout->shape.max_channels;
-            return RG_OK;
-        }
-    return RG_EINVAL;
+    limits_out->max_bytes = runs ? layout->limits[coll][i].max_bytes : 0;
+    limits_out->max_chunk = layout->limits[coll][i].max_chunk;
+    limits_out->max_channels = layout->shape.max_channels;
+    return RG_OK;
 }
 
 int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)

@@ -43,20 +43,16 @@ int rg_route_check(void)
 int rg_route_is_on(enum rg_route_kind kind, int *on_out)
 {
     const int providers = sizeof route_providers / sizeof *route_providers;
-    int disabled;
+    int i = 0, disabled, status;
 
     *on_out = 0;
-    for (int i = 0; i < providers; i++) {
-        const int status = route_providers[i]->kind == kind
-                               ? route_disabled(route_providers[i], &disabled)
-                               : RG_ENOTSUP;
-
-        if (status == RG_OK)
-            *on_out = !disabled;
-        else if (status != RG_ENOTSUP)
-            return status;
-    }
-    return RG_OK;
+    while (i < providers && route_providers[i]->kind != kind)
+        i++;
+    if (i == providers)
+        return RG_OK;
+    status = route_disabled(route_providers[i], &disabled);
+    *on_out = status == RG_OK && !disabled;
+    return status;
 }
 
 int rg_route_choose(struct rg_service *service,

@@ -148,18 +148,14 @@ static void await(struct world *world, uint64_t offset, uint64_t value)
     assert_int_equal(rg_load_acquire(word), value);
 }
 
-static struct rg_proxy_counts await_failed(struct world *world, uint64_t count)
+static void await_failed(struct world *world, uint64_t count)
 {
-    struct rg_proxy_counts counts;
+    struct rg_proxy *proxy = world->ends[0].proxy;
 
     rg_proxy_drive(world->ends[0].fifo, RG_DRIVE_DONE);
-    rg_proxy_counts(world->ends[0].proxy, &counts);
-    for (int i = 0; i < PATIENCE && counts.failed < count; i++) {
+    for (int i = 0; i < PATIENCE && rg_proxy_failures(proxy) < count; i++)
         rg_clock_sleep_ns(100000);
-        rg_proxy_counts(world->ends[0].proxy, &counts);
-    }
-    assert_int_equal(counts.failed, count);
-    return counts;
+    assert_int_equal(rg_proxy_failures(proxy), count);
 }
 
 /* ---- transfers ---------------------------------------------------------- */

@@ -49,7 +49,7 @@ struct rg_proxy {
     uint64_t open;      /* commands at the engine */
     uint64_t *next;     /* [lanes] index of the command to be taken */
     struct note *notes; /* [size] */
-    struct rg_proxy_counts counts;
+    uint64_t failed;    /* commands that did not end well */
 };
 
 /* ---- a round ------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static void submit(struct rg_proxy *proxy,
         proxy->open++;
         return;
     }
-    proxy->counts.failed++;
+    proxy->failed++;
     rg_log(RG_LOG_WARN, proxy->config.engine.rank,
            "a command to rank %d was not taken: %d", command->peer, status);
 }
@@ -100,8 +100,6 @@ static void take_one(struct rg_proxy *proxy, uint64_t lane,
         .cookie = stage == RG_PROXY_NONE || small ? COOKIE_NONE
                                                   : lane * STAGES + stage};
 
-    proxy->counts.commands++;
-    proxy->counts.bytes += command.bytes;
     submit(proxy, &command);
     if (small)
         give_stage(proxy, lane * STAGES + stage);
@@ -139,7 +137,7 @@ static void end_command(struct rg_proxy *proxy,
     const uint64_t cookie = completion->cookie;
 
     proxy->open--;
-    proxy->counts.failed += completion->status != RG_OK;
+    proxy->failed += completion->status != RG_OK;
     if (cookie == COOKIE_NONE)
         return;
     if (cookie >= COOKIE_NOTES) {
@@ -433,16 +431,6 @@ int rg_proxy_status(struct rg_proxy *proxy, int rank)
     return status;
 }
 
-const char *rg_proxy_provider(struct rg_proxy *proxy, int rank)
-{
-    const char *name;
-
-    pthread_mutex_lock(&proxy->lock);
-    name = rg_engine_provider(proxy->engine, rank);
-    pthread_mutex_unlock(&proxy->lock);
-    return name;
-}
-
 /* Under the lock. */
 static void send_note(struct rg_proxy *proxy, int rank, uint64_t offset,
                       const void *data, uint64_t bytes)
@@ -493,9 +481,12 @@ void rg_proxy_read(struct rg_proxy *proxy, uint64_t offset, void *data_out,
     pthread_mutex_unlock(&proxy->lock);
 }
 
-void rg_proxy_counts(struct rg_proxy *proxy, struct rg_proxy_counts *counts_out)
+uint64_t rg_proxy_failures(struct rg_proxy *proxy)
 {
+    uint64_t failed;
+
     pthread_mutex_lock(&proxy->lock);
-    *counts_out = proxy->counts;
+    failed = proxy->failed;
     pthread_mutex_unlock(&proxy->lock);
+    return failed;
 }

@@ -65,7 +65,6 @@ int rg_proxy_connect(struct rg_proxy *proxy, int rank,
                      const struct rg_engine_card *card);
 /* RG_EFAILED: the connection was lost. */
 int rg_proxy_status(struct rg_proxy *proxy, int rank);
-const char *rg_proxy_provider(struct rg_proxy *proxy, int rank);
 /*
  * Writes to the rank's memory, with nothing behind it: at most
  * RG_PROXY_NOTE_BYTES. RG_EPENDING until it is visible there, then RG_OK or
@@ -79,12 +78,7 @@ int rg_proxy_note(struct rg_proxy *proxy, int rank, uint64_t offset,
 void rg_proxy_read(struct rg_proxy *proxy, uint64_t offset, void *data_out,
                    uint64_t bytes);
 
-struct rg_proxy_counts {
-    uint64_t commands; /* taken */
-    uint64_t bytes;    /* of payload, of all commands taken */
-    uint64_t failed;   /* commands that did not end well */
-};
-void rg_proxy_counts(struct rg_proxy *proxy,
-                     struct rg_proxy_counts *counts_out);
+/* How many commands have not ended well. */
+uint64_t rg_proxy_failures(struct rg_proxy *proxy);
 
 #endif
