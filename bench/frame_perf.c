@@ -286,16 +286,8 @@ static int report(struct frame *frame, struct rg_verdict *verdict)
 
 static void print_header(struct frame *frame)
 {
-    const struct rg_session *session = frame->session;
-    const struct rg_report_env env = {
-        .command = frame->options->command,
-        .collective = rg_collective_name(RG_COLL_all_reduce),
-        .device = (enum rg_device_kind)frame->options->device,
-        .backend = RG_BACKEND_NEW,
-        .info = session->info,
-        .places = session->places,
-        .nranks = session->job->size,
-        .hosts = session->job->hosts};
+    const struct rg_report_env env = rg_session_env(
+        frame->session, frame->options->command, RG_COLL_all_reduce);
 
     rg_report_env(frame->report, &env);
 }
@@ -314,8 +306,8 @@ static int run(struct frame *frame, const struct rg_job *job)
     else if (status == RG_OK)
         status = report(frame, &verdict);
     if (status < 0) {
-        /* That there is no device has been said. */
-        if (!rg_status_is_told(status) && status != RG_ENODEV)
+        /* What kept the session from being made has been said. */
+        if (frame->session && !rg_status_is_told(status))
             rg_say(program.name, "rank %d: %s", job->rank,
                    rg_status_string(status));
         return rg_exit_of_status(status);

@@ -144,18 +144,13 @@ static int create_measure(struct sweep *sweep)
 
 static void print_header(struct sweep *sweep)
 {
-    const struct rg_report_env env = {
-        .command = sweep->shared->command,
-        .collective = rg_collective_name(sweep->shared->collective->collective),
-        .device = (enum rg_device_kind)sweep->options->device,
-        .backend = sweep->view.backend,
-        .info = sweep->session->info,
-        .places = sweep->session->places,
-        .nranks = sweep->view.nranks,
-        .hosts = sweep->session->job->hosts,
-        .policy_hash = sweep->view.policy_hash,
-    };
+    struct rg_report_env env =
+        rg_session_env(sweep->session, sweep->shared->command,
+                       sweep->shared->collective->collective);
 
+    env.backend = sweep->view.backend;
+    env.nranks = sweep->view.nranks;
+    env.policy_hash = sweep->view.policy_hash;
     rg_report_env(sweep->report, &env);
     rg_report_columns(sweep->report, sweep->npeers > 0);
 }
@@ -240,18 +235,6 @@ static struct rg_row row_of(const struct sweep *sweep,
     return row;
 }
 
-static void judge(struct sweep *sweep, const struct rg_row *row)
-{
-    const double ratio = rg_row_ratio(row);
-
-    if (row->wrong > 0)
-        rg_verdict_fail(&sweep->verdict, RG_EXIT_WRONG);
-    else if (sweep->options->min_ratio > 0 && ratio < sweep->options->min_ratio)
-        rg_verdict_fail(&sweep->verdict, RG_EXIT_GATE);
-    else
-        rg_verdict_pass(&sweep->verdict);
-}
-
 static int has_shrunk(const struct sweep *sweep)
 {
     struct rg_view_info view;
@@ -312,8 +295,10 @@ static int measure_rows(struct sweep *sweep, struct rg_case what)
         what.inplace = 1;
         rows[1] = row_of(sweep, &what, &in, peer);
         rg_report_rows(sweep->report, &rows[0], &rows[1]);
-        judge(sweep, &rows[0]);
-        judge(sweep, &rows[1]);
+        rg_verdict_row(&sweep->verdict, rows[0].wrong, rg_row_ratio(&rows[0]),
+                       sweep->options->min_ratio);
+        rg_verdict_row(&sweep->verdict, rows[1].wrong, rg_row_ratio(&rows[1]),
+                       sweep->options->min_ratio);
         status = keep_rows(sweep, rows, peer);
         if (status != RG_OK)
             return status;

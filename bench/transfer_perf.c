@@ -470,18 +470,6 @@ static void write_row(struct sweep *sweep, const struct row *row)
             number(row_ratio(sweep, row))));
 }
 
-static void decide(struct sweep *sweep, const struct row *row)
-{
-    const double ratio = row_ratio(sweep, row);
-
-    if (row->wrong > 0)
-        rg_verdict_fail(&sweep->verdict, RG_EXIT_WRONG);
-    else if (sweep->options->min_ratio > 0 && ratio < sweep->options->min_ratio)
-        rg_verdict_fail(&sweep->verdict, RG_EXIT_GATE);
-    else
-        rg_verdict_pass(&sweep->verdict);
-}
-
 /* ---- the sweep ---------------------------------------------------------- */
 
 static int has_room(const struct sweep *sweep,
@@ -511,7 +499,8 @@ static int sweep_row(struct sweep *sweep, int kind, int lanes, uint64_t bytes)
     if (status == RG_OK) {
         print_row(sweep, &row);
         write_row(sweep, &row);
-        decide(sweep, &row);
+        rg_verdict_row(&sweep->verdict, row.wrong, row_ratio(sweep, &row),
+                       sweep->options->min_ratio);
     }
     for (int i = 0; i < SUBJECTS; i++)
         rg_samples_fini(&row.samples[i]);
@@ -551,16 +540,8 @@ static int sweep_all(struct sweep *sweep)
 
 static void print_header(struct sweep *sweep)
 {
-    const struct rg_session *session = sweep->session;
-    const struct rg_report_env env = {
-        .command = sweep->options->command,
-        .collective = rg_collective_name(RG_COLL_transfer),
-        .device = (enum rg_device_kind)sweep->options->device,
-        .backend = RG_BACKEND_NEW,
-        .info = session->info,
-        .places = session->places,
-        .nranks = session->job->size,
-        .hosts = session->job->hosts};
+    const struct rg_report_env env = rg_session_env(
+        sweep->session, sweep->options->command, RG_COLL_transfer);
 
     rg_report_env(sweep->report, &env);
 }
@@ -574,9 +555,10 @@ static int run(struct sweep *sweep, const struct rg_job *job)
         status = sweep_all(sweep);
     }
     if (status != RG_OK) {
-        /* What is not to be had here has been said. */
-        if (!rg_status_is_told(status) && status != RG_ENOTSUP &&
-            status != RG_ENODEV)
+        /* What kept the session from being made has been said, and what is
+         * not to be had here. */
+        if (sweep->session && !rg_status_is_told(status) &&
+            status != RG_ENOTSUP)
             rg_say(program.name, "rank %d: %s", job->rank,
                    rg_status_string(status));
         return rg_exit_of_status(status);

@@ -94,3 +94,17 @@ void rg_session_destroy(struct rg_session *session)
     free(session->places);
     free(session);
 }
+
+struct rg_report_env rg_session_env(const struct rg_session *session,
+                                    const char *command,
+                                    enum rg_collective collective)
+{
+    return (struct rg_report_env){.command = command,
+                                  .collective = rg_collective_name(collective),
+                                  .device = session->info.kind,
+                                  .backend = RG_BACKEND_NEW,
+                                  .info = session->info,
+                                  .places = session->places,
+                                  .nranks = session->job->size,
+                                  .hosts = session->job->hosts};
+}

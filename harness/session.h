@@ -6,6 +6,7 @@
 #define RG_HARNESS_SESSION_H
 
 #include "harness/launch.h"
+#include "harness/report.h"
 #include "harness/topo.h"
 #include "harness/watchdog.h"
 #include "runtime/regroup.h"
@@ -40,5 +41,10 @@ struct rg_session {
 int rg_session_create(const struct rg_session_config *config,
                       struct rg_session **session_out);
 void rg_session_destroy(struct rg_session *session); /* accepts null */
+
+/* What the report's header says of all ranks, on the new backend. */
+struct rg_report_env rg_session_env(const struct rg_session *session,
+                                    const char *command,
+                                    enum rg_collective collective);
 
 #endif

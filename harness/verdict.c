@@ -61,6 +61,17 @@ int rg_exit_of_status(int status)
     }
 }
 
+void rg_verdict_row(struct rg_verdict *verdict, int64_t wrong, double ratio,
+                    double least)
+{
+    if (wrong > 0)
+        rg_verdict_fail(verdict, RG_EXIT_WRONG);
+    else if (least > 0 && ratio < least)
+        rg_verdict_fail(verdict, RG_EXIT_GATE);
+    else
+        rg_verdict_pass(verdict);
+}
+
 int rg_status_is_told(int status)
 {
     return status == RG_ECONFIG || status == RG_EPOLICY;

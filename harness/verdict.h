@@ -31,6 +31,10 @@ struct rg_verdict {
 void rg_verdict_pass(struct rg_verdict *verdict);
 void rg_verdict_fail(struct rg_verdict *verdict, enum rg_exit code);
 void rg_verdict_skip(struct rg_verdict *verdict);
+/* A measured row: wrong elements, and a ratio that is to be `least` (0: any).
+ */
+void rg_verdict_row(struct rg_verdict *verdict, int64_t wrong, double ratio,
+                    double least);
 
 /*
  * The worse of two codes. From bad to good: wrong data, timeout, recovery,

@@ -8,10 +8,7 @@ json=$tap_work/rows.jsonl
 # refuses CODE ARGUMENT...: the exit code, one line, no row.
 refuses()
 {
-    wanted=$1
-    shift
-    tap_run "$perf" --launch local "$@"
-    tap_ended "$wanted" "exit $wanted for $*" tap_is_line
+    tap_refuses "$perf" "$@"
 }
 
 refuses 2 --nonsense

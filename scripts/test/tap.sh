@@ -54,6 +54,16 @@ tap_ended()
     fi
 }
 
+# tap_refuses PROGRAM CODE ARGUMENT...: so, on ranks that are threads of one
+# process, it ends with the code and one line.
+tap_refuses()
+{
+    tap_program=$1 tap_code=$2
+    shift 2
+    tap_run "$tap_program" --launch local "$@"
+    tap_ended "$tap_code" "exit $tap_code for $*" tap_is_line
+}
+
 # Tests of $output: it is one line; it is one line that holds TEXT; it holds
 # TEXT.
 tap_is_line()
