@@ -59,26 +59,35 @@ RG_FN uint64_t rg_unit_finish(enum rg_op op, const rg_accum *acc, int count)
 
 /*
  * A unit that is not whole, or not aligned to its size: out of line, so that
- * the way of all others is short.
+ * the way of all others is short. Rolled, and by shifts: unrolled, ptxas 13.0
+ * reads a register too early behind a predicated load that does not take
+ * place, and a unit of one or two bytes gets bits of its own address.
  */
 RG_FN_COLD uint64_t rg_unit_load_part(const rg_elem *elem, uint64_t left)
 {
+    const int half = (int)sizeof(rg_elem) * 4; /* bits; a whole may be 64 */
     union rg_unit unit = {0};
+    uint64_t word = 0;
 
-    for (int k = 0; k < RG_UNIT_ELEMS; k++)
-        if ((uint64_t)k < left)
-            unit.elem[k] = elem[k];
-    return unit.word;
+    RG_ROLLED
+    for (int k = left < RG_UNIT_ELEMS ? (int)left : RG_UNIT_ELEMS; k-- > 0;) {
+        unit.elem[0] = elem[k];
+        word = word << half << half | unit.word;
+    }
+    return word;
 }
 
 RG_FN_COLD void rg_unit_store_part(rg_elem *elem, uint64_t left, uint64_t word)
 {
+    const int half = (int)sizeof(rg_elem) * 4;
     union rg_unit unit;
 
     unit.word = word;
-    for (int k = 0; k < RG_UNIT_ELEMS; k++)
-        if ((uint64_t)k < left)
-            elem[k] = unit.elem[k];
+    RG_ROLLED
+    for (uint64_t k = 0; k < RG_UNIT_ELEMS && k < left; k++) {
+        elem[k] = unit.elem[0];
+        unit.word = unit.word >> half >> half;
+    }
 }
 
 /* Unit i of `count` elements; a last partial unit is filled with zeroes. */
