@@ -51,17 +51,24 @@ struct rg_cuda_entry {
     const void *large;
 };
 
-/* Those of one type. */
-struct rg_cuda_entries {
-    struct rg_cuda_entry op[RG_OP_COUNT];
-    struct rg_cuda_entry bare; /* of the sum: see rg_all_reduce_bare() */
+/*
+ * Those of one type. Null: not built, which a signed type's operations of
+ * RG_OP_WRAP_LIST need not be. `bare` is of the sum: rg_all_reduce_bare().
+ */
+struct rg_emu_entries {
+    rg_emu_entry op[RG_OP_COUNT];
+    rg_emu_entry bare;
 };
 
-/* Per data type an array over the operations. */
+struct rg_cuda_entries {
+    struct rg_cuda_entry op[RG_OP_COUNT];
+    struct rg_cuda_entry bare;
+};
+
+/* Per data type; null: not built. */
 struct rg_entries {
-    const rg_emu_entry *emu[RG_DTYPE_COUNT];
-    const struct rg_cuda_entries *cuda[RG_DTYPE_COUNT]; /* null: not built */
-    rg_emu_entry emu_bare[RG_DTYPE_COUNT]; /* of the sum, or null */
+    const struct rg_emu_entries *emu[RG_DTYPE_COUNT];
+    const struct rg_cuda_entries *cuda[RG_DTYPE_COUNT];
 };
 
 struct rg_algo {

@@ -23,12 +23,26 @@
     X(f32, 4)                                                                  \
     X(f64, 8)
 
-#define RG_OP_LIST(X)                                                          \
+/* X(signed, unsigned): two's complement integers of one size. */
+#define RG_DTYPE_SIGN_LIST(X)                                                  \
+    X(i8, u8)                                                                  \
+    X(i16, u16)                                                                \
+    X(i32, u32)                                                                \
+    X(i64, u64)
+
+/* Those of which integers' bits are the same with a sign and without. */
+#define RG_OP_WRAP_LIST(X)                                                     \
     X(sum)                                                                     \
-    X(prod)                                                                    \
+    X(prod)
+
+#define RG_OP_ORDER_LIST(X)                                                    \
     X(min)                                                                     \
     X(max)                                                                     \
     X(avg)
+
+#define RG_OP_LIST(X)                                                          \
+    RG_OP_WRAP_LIST(X)                                                         \
+    RG_OP_ORDER_LIST(X)
 
 #define RG_COLLECTIVE_LIST(X)                                                  \
     X(all_reduce)                                                              \

@@ -40,8 +40,8 @@ RG_FN int all_reduce_switch(struct rg_call *call, enum rg_op op)
 }
 
 /* The plan's algorithm for this size, any number of teams. */
-RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
-                             uint64_t *run_out)
+RG_FN int all_reduce_planned(struct rg_call *call, enum rg_dtype dtype,
+                             enum rg_op op, uint64_t *run_out)
 {
     const struct rg_plan *plan = call->dev->plan[call->index];
     const uint64_t bytes = call->count * sizeof(rg_elem);
@@ -50,8 +50,7 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
     /* Aborted for the group before it was launched here. */
     if ((int64_t)(call->seq - plan->first_seq) < 0)
         return 0;
-    call->rule = rg_rule_for(plan, RG_COLL_all_reduce,
-                             RG_CAT(RG_, RG_ENTRY_DTYPE), bytes);
+    call->rule = rg_rule_for(plan, RG_COLL_all_reduce, dtype, bytes);
     call->workspace =
         plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
     *run_out = RG_RUN(call->rule->algo, call->rule->channels, plan->epoch);
@@ -77,7 +76,8 @@ RG_FN void all_reduce_any(const struct rg_launch *launch,
         run = open->hot.run + ((uint64_t)(call.team.count - 1) << 32);
         failed = all_reduce_packets_hot(&call, op, &open->hot, ahead);
     } else {
-        failed = all_reduce_planned(&call, op, &run);
+        failed =
+            all_reduce_planned(&call, (enum rg_dtype)launch->dtype, op, &run);
     }
     rg_close(&call, open, failed, run);
 }
@@ -123,10 +123,15 @@ RG_FN_COLD void all_reduce_rare(const struct rg_launch *launch,
                                 struct rg_team team, uint64_t claim,
                                 enum rg_op op)
 {
-    const struct rg_open open = rg_open_rare(launch->comm, &team, claim);
-    const struct all_reduce_packets ahead =
-        all_reduce_packets_ahead(&team, launch->send, launch->count);
+    struct all_reduce_packets ahead;
+    struct rg_open open;
 
+    /* Said once more, for it is compiled apart from where they are set. */
+    team.index = 0;
+    team.count = 1;
+    team.brief = 1;
+    open = rg_open_rare(launch->comm, &team, claim);
+    ahead = all_reduce_packets_ahead(&team, launch->send, launch->count);
     if (open.joined)
         all_reduce_any(launch, &team, &open, op, &ahead);
 }
@@ -193,6 +198,15 @@ RG_FN void all_reduce_small(const struct rg_launch *launch,
         all_reduce_small_end(launch, team, &hot, &unit);
 }
 
+/* The operations that are built for this type, in RG_OP_LIST's order. */
+#if RG_ELEM_SIGNED
+#define RG_BUILT_LIST(X)       RG_OP_ORDER_LIST(X)
+#define RG_TABLE_LIST(NONE, X) RG_OP_WRAP_LIST(NONE) RG_OP_ORDER_LIST(X)
+#else
+#define RG_BUILT_LIST(X)       RG_OP_LIST(X)
+#define RG_TABLE_LIST(NONE, X) RG_OP_LIST(X)
+#endif
+
 #if RG_ON_CUDA
 
 enum { RG_WARP_THREADS = 32, RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
@@ -218,9 +232,19 @@ enum { RG_WARP_THREADS = 32, RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
         struct rg_team team = rg_team_here(0, 0);                              \
         all_reduce_entry(&launch, &team, RG_##op);                             \
     }
-RG_OP_LIST(RG_X)
+RG_BUILT_LIST(RG_X)
 #undef RG_X
 
+#define RG_NAME(name, op)                                                      \
+    (const void *)RG_CAT(RG_CAT(name, RG_ENTRY_DTYPE), _##op)
+#define RG_NONE(op) {nullptr, nullptr, nullptr},
+#define RG_X(op)                                                               \
+    {RG_NAME(all_reduce_warp_, op), RG_NAME(all_reduce_small_, op),            \
+     RG_NAME(all_reduce_large_, op)},
+
+#if RG_ELEM_SIGNED
+#define RG_BARE RG_NONE(sum)
+#else
 RG_KERNEL(all_reduce_bare_warp_, sum, RG_WARP_THREADS)
 {
     struct rg_team team = rg_team_here(1, 1);
@@ -233,20 +257,19 @@ RG_KERNEL(all_reduce_bare_small_, sum, RG_SMALL_THREADS)
     all_reduce_small(&launch, &team, RG_sum, 1);
 }
 
-#define RG_NAME(name, op)                                                      \
-    (const void *)RG_CAT(RG_CAT(name, RG_ENTRY_DTYPE), _##op)
-#define RG_X(op)                                                               \
-    {RG_NAME(all_reduce_warp_, op), RG_NAME(all_reduce_small_, op),            \
-     RG_NAME(all_reduce_large_, op)},
+#define RG_BARE                                                                \
+    {RG_NAME(all_reduce_bare_warp_, sum),                                      \
+     RG_NAME(all_reduce_bare_small_, sum), nullptr},
+#endif
+
 #define RG_ENTRIES_HERE RG_CAT(rg_all_reduce_cuda_, RG_ENTRY_DTYPE)
 extern "C" {
 extern const struct rg_cuda_entries RG_ENTRIES_HERE;
-const struct rg_cuda_entries RG_ENTRIES_HERE = {
-    {RG_OP_LIST(RG_X)},
-    {RG_NAME(all_reduce_bare_warp_, sum), RG_NAME(all_reduce_bare_small_, sum),
-     nullptr}};
+const struct rg_cuda_entries RG_ENTRIES_HERE = {{RG_TABLE_LIST(RG_NONE, RG_X)},
+                                                RG_BARE};
 }
 #undef RG_X
+#undef RG_NONE
 
 #else
 
@@ -261,23 +284,28 @@ const struct rg_cuda_entries RG_ENTRIES_HERE = {
         else                                                                   \
             all_reduce_entry(launch, team, RG_##op);                           \
     }
-RG_OP_LIST(RG_X)
+RG_BUILT_LIST(RG_X)
 #undef RG_X
 
-#define RG_X(op) RG_CAT(all_reduce_, op),
-extern const rg_emu_entry RG_CAT(rg_all_reduce_emu_,
-                                 RG_ENTRY_DTYPE)[RG_OP_COUNT];
-const rg_emu_entry RG_CAT(rg_all_reduce_emu_,
-                          RG_ENTRY_DTYPE)[RG_OP_COUNT] = {RG_OP_LIST(RG_X)};
-#undef RG_X
-
-extern void RG_CAT(rg_all_reduce_bare_,
-                   RG_ENTRY_DTYPE)(const struct rg_launch *launch,
-                                   struct rg_team *team);
-void RG_CAT(rg_all_reduce_bare_, RG_ENTRY_DTYPE)(const struct rg_launch *launch,
-                                                 struct rg_team *team)
+#if RG_ELEM_SIGNED
+#define RG_BARE NULL
+#else
+static void all_reduce_bare(const struct rg_launch *launch,
+                            struct rg_team *team)
 {
     all_reduce_small(launch, team, RG_sum, 1);
 }
+
+#define RG_BARE all_reduce_bare
+#endif
+
+#define RG_NONE(op)     NULL,
+#define RG_X(op)        RG_CAT(all_reduce_, op),
+#define RG_ENTRIES_HERE RG_CAT(rg_all_reduce_emu_, RG_ENTRY_DTYPE)
+extern const struct rg_emu_entries RG_ENTRIES_HERE;
+const struct rg_emu_entries RG_ENTRIES_HERE = {{RG_TABLE_LIST(RG_NONE, RG_X)},
+                                               RG_BARE};
+#undef RG_X
+#undef RG_NONE
 
 #endif

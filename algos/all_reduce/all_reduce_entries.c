@@ -13,18 +13,14 @@
 #endif
 
 #define RG_X(name, bytes)                                                      \
-    extern const rg_emu_entry rg_all_reduce_emu_##name[RG_OP_COUNT];           \
-    extern const struct rg_cuda_entries rg_all_reduce_cuda_##name;             \
-    extern void rg_all_reduce_bare_##name(const struct rg_launch *launch,      \
-                                          struct rg_team *team);
+    extern const struct rg_emu_entries rg_all_reduce_emu_##name;               \
+    extern const struct rg_cuda_entries rg_all_reduce_cuda_##name;
 RG_DTYPE_LIST(RG_X)
 #undef RG_X
 
-#define RG_X(name, bytes) rg_all_reduce_emu_##name,
+#define RG_X(name, bytes) &rg_all_reduce_emu_##name,
 #define RG_Y(name, bytes) RG_CUDA_ENTRY(rg_all_reduce_cuda_##name),
-#define RG_Z(name, bytes) rg_all_reduce_bare_##name,
-const struct rg_entries rg_all_reduce_entries = {
-    {RG_DTYPE_LIST(RG_X)}, {RG_DTYPE_LIST(RG_Y)}, {RG_DTYPE_LIST(RG_Z)}};
+const struct rg_entries rg_all_reduce_entries = {{RG_DTYPE_LIST(RG_X)},
+                                                 {RG_DTYPE_LIST(RG_Y)}};
 #undef RG_X
 #undef RG_Y
-#undef RG_Z

@@ -84,7 +84,7 @@ static void transfer_run(const struct rg_launch *launch, struct rg_team *team)
     transfer_entry(launch, team);
 }
 
-extern const rg_emu_entry rg_transfer_emu[RG_OP_COUNT];
-const rg_emu_entry rg_transfer_emu[RG_OP_COUNT] = {transfer_run};
+extern const struct rg_emu_entries rg_transfer_emu;
+const struct rg_emu_entries rg_transfer_emu = {.op = {transfer_run}};
 
 #endif

@@ -7,7 +7,7 @@
 
 RG_ALGO(transfer, "transfer", RG_COLL_transfer, 0, 1, RG_MAX_SLOTS);
 
-extern const rg_emu_entry rg_transfer_emu[RG_OP_COUNT];
+extern const struct rg_emu_entries rg_transfer_emu;
 extern const struct rg_cuda_entries rg_transfer_cuda;
 
 /* Kernels exist only in a build with the CUDA device. */
@@ -18,5 +18,5 @@ extern const struct rg_cuda_entries rg_transfer_cuda;
 #endif
 
 const struct rg_entries rg_transfer_entries = {
-    .emu = {[RG_u8] = rg_transfer_emu},
+    .emu = {[RG_u8] = &rg_transfer_emu},
     .cuda = {[RG_u8] = RG_CUDA_ENTRY(rg_transfer_cuda)}};

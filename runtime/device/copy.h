@@ -41,7 +41,7 @@ RG_FN void rg_copy_vectors(const struct rg_team *team, uint8_t *dst,
     uint64_t i = (uint64_t)team->thread;
     struct rg_vec v[RG_COPY_UNROLL];
 
-    for (; i + (RG_COPY_UNROLL - 1) * step < vectors;
+    for (; !team->brief && i + (RG_COPY_UNROLL - 1) * step < vectors;
          i += RG_COPY_UNROLL * step) {
 #pragma unroll
         for (int u = 0; u < RG_COPY_UNROLL; u++)

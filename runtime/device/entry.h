@@ -281,6 +281,7 @@ RG_FN struct rg_team rg_team_here(const int alone, const int warp)
     team.index = alone ? 0 : (int)blockIdx.x;
     team.count = alone ? 1 : (int)gridDim.x;
     team.warp = warp;
+    team.brief = alone;
     return team;
 }
 

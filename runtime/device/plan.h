@@ -199,6 +199,7 @@ struct rg_launch {
     uint32_t root;
     uint32_t op;
     uint32_t slots; /* slot count the buffers were sized for */
+    uint32_t dtype; /* for rules; what is built for one may serve another */
 };
 
 #endif

@@ -154,7 +154,7 @@ RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
     const uint64_t step = (uint64_t)team->threads;
     uint64_t i = (uint64_t)team->thread;
 
-    for (; i + (RG_REDUCE_UNROLL - 1) * step < vectors;
+    for (; !team->brief && i + (RG_REDUCE_UNROLL - 1) * step < vectors;
          i += RG_REDUCE_UNROLL * step)
         rg_reduce_vectors(team, op, (uint8_t *)dst, (uint8_t *)dst2, from, i,
                           RG_REDUCE_UNROLL, divide);

@@ -28,6 +28,9 @@ struct rg_team {
     int index; /* of this team among the launch's teams */
     int count;
     int warp; /* CUDA: one warp, and a constant; else 0 */
+    /* CUDA: a buffer of at most a unit a thread, and a constant; else 0. What
+     * is for larger ones is not built then. */
+    int brief;
 #if !RG_ON_CUDA
     struct rg_emu_team *emu;
     uint64_t barriers; /* this thread's barriers so far */

@@ -63,19 +63,42 @@ static const struct rg_entries *entries_of(const struct rg_comm *comm,
     return comm->layout.algo[collective][0]->entries;
 }
 
+/* An integer's bits do not tell whether it has a sign. */
+static int op_wraps(enum rg_op op)
+{
+#define RG_X(name) op == RG_##name ||
+    return RG_OP_WRAP_LIST(RG_X) 0;
+#undef RG_X
+}
+
+/*
+ * Whose entry runs it. In two's complement a sum or a product of signed
+ * integers has the bits of that of unsigned ones, and is not built twice.
+ */
+static enum rg_dtype entry_dtype(enum rg_dtype dtype, enum rg_op op)
+{
+#define RG_X(s, u)                                                             \
+    if (dtype == RG_##s && op_wraps(op))                                       \
+        return RG_##u;
+    RG_DTYPE_SIGN_LIST(RG_X)
+#undef RG_X
+    return dtype;
+}
+
 static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
                       const struct rg_legacy_call *call, int bare)
 {
     const struct rg_device_ops *ops = comm->context->ops;
     const struct rg_entries *entries = entries_of(comm, call->collective);
-    const struct rg_launch args = {
-        .comm = comm->dev,
-        .send = call->send,
-        .recv = call->recv,
-        .count = call->count,
-        .collective = call->collective,
-        .op = call->op,
-        .slots = (uint32_t)comm->context->config.capacity};
+    const struct rg_launch args = {.comm = comm->dev,
+                                   .send = call->send,
+                                   .recv = call->recv,
+                                   .count = call->count,
+                                   .collective = call->collective,
+                                   .op = call->op,
+                                   .slots =
+                                       (uint32_t)comm->context->config.capacity,
+                                   .dtype = call->dtype};
     struct rg_geometry geometry;
     int status;
 
@@ -97,7 +120,8 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
         return RG_ENOTSUP;
     if (!stream->capture)
         rg_comm_count(comm, 1);
-    return ops->launch(stream->native, &geometry, entries, call->dtype, &args);
+    return ops->launch(stream->native, &geometry, entries,
+                       entry_dtype(call->dtype, call->op), &args);
 }
 
 static int launch(struct rg_comm *comm, struct rg_stream *stream,

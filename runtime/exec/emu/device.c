@@ -262,8 +262,8 @@ static int emu_launch(void *stream, const struct rg_geometry *geometry,
     work.kind = EMU_WORK_LAUNCH;
     work.teams = geometry->teams;
     work.threads = geometry->threads;
-    work.u.launch.entry = geometry->bare ? entries->emu_bare[dtype]
-                                         : entries->emu[dtype][launch->op];
+    work.u.launch.entry = geometry->bare ? entries->emu[dtype]->bare
+                                         : entries->emu[dtype]->op[launch->op];
     work.u.launch.launch = *launch;
     return emu_stream_post(stream, &work);
 }

@@ -235,8 +235,8 @@ static void gate_part(const struct rg_launch *launch, struct rg_team *team)
 
 static void a_busy_stream_runs_nothing_inline(void **state)
 {
-    static const rg_emu_entry by_op[RG_OP_COUNT] = {[RG_sum] = gate_part};
-    static const struct rg_entries entries = {.emu = {[RG_i8] = by_op}};
+    static const struct rg_emu_entries by_op = {.op = {[RG_sum] = gate_part}};
+    static const struct rg_entries entries = {.emu = {[RG_i8] = &by_op}};
     struct world *world = *state;
     const struct rg_geometry geometry = {.teams = 1, .threads = THREADS};
     const struct rg_launch launch = {.recv = world};
@@ -401,8 +401,8 @@ static void roll_call(const struct rg_launch *launch, struct rg_team *team)
 /* Launches one after the other with changing shapes, so the gang changes. */
 static void every_part_of_a_launch_runs_once(void **state)
 {
-    static const rg_emu_entry by_op[RG_OP_COUNT] = {[RG_max] = roll_call};
-    static const struct rg_entries entries = {.emu = {[RG_i16] = by_op}};
+    static const struct rg_emu_entries by_op = {.op = {[RG_max] = roll_call}};
+    static const struct rg_entries entries = {.emu = {[RG_i16] = &by_op}};
     struct world *world = *state;
     uint64_t expected[TEAMS][THREADS] = {0};
     struct roll roll = {0};
