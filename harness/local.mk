@@ -20,6 +20,7 @@ librg_harness_a_SOURCES = \
 	harness/stats.c harness/stats.h \
 	harness/supervision.h \
 	harness/supervisor.c harness/supervisor.h \
+	harness/survivors.c harness/survivors.h \
 	harness/topo.c harness/topo.h \
 	harness/verdict.c harness/verdict.h \
 	harness/wait.c harness/wait.h \

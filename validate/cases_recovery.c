@@ -353,7 +353,7 @@ static void show_plan(const struct rg_recovery_scenario *scenario)
 
 /* ---- playing ------------------------------------------------------------ */
 
-static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
+static int play(struct rg_suite *suite, struct rg_recovery_scenario *scenario,
                 struct rg_supervision *supervision_out)
 {
     const struct rg_scenario played = {.payload = scenario,
@@ -361,7 +361,7 @@ static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
                                        .deadline_ms = DEADLINE_MS};
 
     scenario->begin_ns = rg_now_ns();
-    return rg_supervisor_play(job, &played, supervision_out);
+    return rg_suite_play(suite, &played, supervision_out);
 }
 
 static void play_and_judge(struct rg_suite *suite,
@@ -370,7 +370,7 @@ static void play_and_judge(struct rg_suite *suite,
                            struct rg_case_result *result)
 {
     struct rg_supervision supervision;
-    int status = play(suite->job, scenario, &supervision);
+    int status = play(suite, scenario, &supervision);
 
     if (rg_case_expect_ok(result, status, "supervision") != RG_OK)
         return;
