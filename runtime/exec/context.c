@@ -294,6 +294,36 @@ static int context_prepare(struct rg_context *context,
     return context_agree(config, status);
 }
 
+/*
+ * Whoever coordinates goes by its own mode, and any rank may come to do so:
+ * all have the same, or nobody goes on.
+ */
+static int context_agree_mode(const struct rg_context *context,
+                              const struct rg_context_config *config)
+{
+    const uint64_t mine = context->settings.mode;
+    int status = RG_ENOMEM, other = 0;
+    uint64_t *all;
+
+    if (config->ticket)
+        return RG_OK;
+    all = calloc((size_t)config->size, sizeof *all);
+    if (all)
+        status = config->bootstrap.allgather(config->bootstrap.arg, &mine, all,
+                                             sizeof mine);
+    while (status == RG_OK && other < config->size && all[other] == all[0])
+        other++;
+    if (status == RG_OK && other < config->size) {
+        status = RG_ECONFIG;
+        rg_log(config->rank ? RG_LOG_DEBUG : RG_LOG_ERROR, config->rank,
+               "RG_MODE is %d at rank 0 and %d at rank %d: it must be the same "
+               "at all ranks",
+               (int)all[0], (int)all[other], other);
+    }
+    free(all);
+    return status;
+}
+
 int rg_context_create(const struct rg_context_config *config,
                       struct rg_context **context_out)
 {
@@ -306,6 +336,8 @@ int rg_context_create(const struct rg_context_config *config,
     if (!context)
         return RG_ENOMEM;
     status = context_prepare(context, config);
+    if (status == RG_OK)
+        status = context_agree_mode(context, config);
     if (status)
         goto error;
     /* The lifelines are open before the device is touched. */
