@@ -80,5 +80,5 @@ harness_test_test_topo_SOURCES = harness/test/test_topo.c
 harness_test_test_topo_LDADD = librg_harness.a $(HWLOC_LIBS) $(CMOCKA_LIBS)
 harness_test_test_wait_SOURCES = harness/test/test_wait.c
 harness_test_test_wait_LDADD = librg_harness.a $(CMOCKA_LIBS) -lpthread
-TESTS += harness/test/supervise.t
-EXTRA_DIST += harness/test/supervise.t
+TESTS += harness/test/launch.t harness/test/supervise.t
+EXTRA_DIST += harness/test/launch.t harness/test/supervise.t
