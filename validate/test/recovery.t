@@ -26,7 +26,17 @@ says()
 says 2 'line 1, column 15' --fault 'at seq 5 rank kill'
 says 2 'there is no fault' --fault ''
 says 2 'there is no fault' --fault '# none'
-says 2 'expected at' --fault "$tap_work"
+says 2 "cannot read '$tap_work'" --fault "$tap_work"
+says 2 "cannot read '/nonexistent': No such file" --fault /nonexistent
+says 2 "cannot read 'plan.txt': No such file" --fault plan.txt
+says 2 'same fault as in entry 1' --fault \
+    'at seq 5 rank 1 kill; at seq 5 rank 1 kill'
+says 2 'too long' --fault 'at seq 5 rank 1 stop 999999999s'
+says 2 'nothing in the plan ends' --fault 'at seq 5 rank 1 rejoin'
+says 2 'nothing in the plan ends' --fault \
+    'at seq 5 rank 2 kill; at seq 7 rank 1 rejoin'
+says 2 "'at seq 9 rank 1 rejoin': nothing" --fault \
+    'at seq 5 rank 1 kill; at seq 7 rank 1 rejoin; at seq 9 rank 1 rejoin'
 says 2 'no such rank' --launch local --ranks 2 --fault 'at seq 5 rank 2 kill'
 says 2 'no such rank' --launch local --ranks 2 --fault 'at seq 5 link 0->2 drop'
 says 2 'cannot be delayed' --fault 'at seq 5 link 0->1 delay 2ms'
