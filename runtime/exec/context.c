@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/address.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/engine/engine.h"
@@ -153,6 +154,7 @@ static int context_selection(struct rg_context *context)
 /* Variables that are read where they are used, and then by each rank. */
 static int context_variables(struct rg_context *context)
 {
+    char address[RG_ADDRESS_BYTES];
     int unused, status;
 
     status = context_on_failure(context);
@@ -160,6 +162,8 @@ static int context_variables(struct rg_context *context)
         status = rg_route_check();
     if (status == RG_OK)
         status = rg_engine_setting(-1);
+    if (status == RG_OK && rg_address_is_given())
+        status = rg_address_own(-1, address, sizeof address);
     return status == RG_OK ? rg_driver_fences(-1, &unused) : status;
 }
 
