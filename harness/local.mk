@@ -52,6 +52,7 @@ rg_unit_tests += \
 	harness/test/test_datagen harness/test/test_fault_plan \
 	harness/test/test_figures \
 	harness/test/test_measure harness/test/test_options \
+	harness/test/test_session \
 	harness/test/test_supervisor harness/test/test_topo \
 	harness/test/test_wait
 RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
@@ -73,6 +74,9 @@ harness_test_test_measure_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_options_SOURCES = harness/test/test_options.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_options_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_session_SOURCES = harness/test/test_session.c \
+	$(RG_FAKE_RUNTIME)
+harness_test_test_session_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_supervisor_SOURCES = harness/test/test_supervisor.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_supervisor_LDADD = $(RG_HARNESS_TEST_LDADD)
