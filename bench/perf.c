@@ -15,6 +15,7 @@
 #include "harness/preference.h"
 #include "harness/report.h"
 #include "harness/session.h"
+#include "harness/survivors.h"
 #include "harness/verdict.h"
 #include "runtime/algo.h"
 #include "runtime/policy/table.h"
@@ -434,23 +435,15 @@ static void judge_guidelines(struct sweep *sweep)
 
 /* ---- ranks -------------------------------------------------------------- */
 
-/*
- * Why a sweep ended. A rank that died is noticed in many ways, some before the
- * view without it; then the lowest rank left speaks for the job.
- */
+/* Why a sweep ended; of a death the lowest rank left speaks for the job. */
 static int cause_of(struct sweep *sweep, int status)
 {
-    enum { LOOKS = 500, LOOK_US = 10000 };
-    struct rg_view_info view;
+    char text[80];
 
-    for (int i = 0; i < LOOKS && !has_shrunk(sweep); i++)
-        usleep(LOOK_US);
-    if (!has_shrunk(sweep) ||
-        rg_comm_view(sweep->session->comm, &view) != RG_OK)
-        return status;
-    if (view.rank == 0)
-        rg_report_speak(sweep->report);
-    return RG_EFAILED;
+    return rg_survivors(sweep->session->comm, sweep->view.nranks, 1,
+                        sweep->report, text, sizeof text)
+               ? RG_EFAILED
+               : status;
 }
 
 static int rank_main(const struct rg_job *job, void *arg)

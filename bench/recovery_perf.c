@@ -496,12 +496,24 @@ static int check_device(const struct rg_job *job,
     return status;
 }
 
+/* Nobody here asks for the change that lets a failed member go. The runtime
+ * says what is no mode, and that all ranks must have the same. */
+static int needs_caller(void)
+{
+    const char *mode = getenv("RG_MODE");
+
+    return mode && strtoul(mode, NULL, 10) > 0;
+}
+
 /* RG_OK, or a usage error of the job that one rank tells. */
 static int check_job(const struct rg_job *job, const struct recovery_plan *plan)
 {
     const char *wrong = NULL;
 
-    if (job->hosts > 1)
+    if (job->rank == 0 && needs_caller())
+        wrong = "measures RG_MODE=0 alone: in the others a failed rank stays "
+                "until the caller lets it go";
+    else if (job->hosts > 1)
         wrong = "all ranks must share one host's clock";
     else if (plan->fault == RECOVERY_STOP && job->size < 3)
         wrong = "--fault stop needs 3 ranks: of 2, one is no majority";

@@ -1,6 +1,7 @@
 #include "harness/fault_plan.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -359,6 +360,23 @@ static int read_entry(struct reader *reader, struct rg_fault *fault)
     return status;
 }
 
+static int is_same(const struct rg_fault *a, const struct rg_fault *b)
+{
+    return a->trigger == b->trigger && a->phase == b->phase &&
+           a->action == b->action && a->at == b->at && a->rank == b->rank &&
+           a->to == b->to && strcmp(a->graph, b->graph) == 0;
+}
+
+/* At one moment a fault can happen once: the second would be missed. */
+static int refuse_again(struct reader *reader, const struct rg_fault_plan *plan,
+                        const struct rg_fault *fault)
+{
+    for (int i = 0; i < plan->n; i++)
+        if (is_same(&plan->faults[i], fault))
+            return refuse(reader, "the same fault as in entry %d", i + 1);
+    return RG_OK;
+}
+
 static int append(struct rg_fault_plan *plan, const struct rg_fault *fault)
 {
     if (plan->n == plan->room) {
@@ -389,8 +407,11 @@ int rg_fault_plan_create(const char *text, struct rg_fault_plan **plan_out,
     next_word(&reader);
     while (status == RG_OK && next_entry(&reader)) {
         struct rg_fault fault = {0};
+        struct reader begin = reader;
 
         status = read_entry(&reader, &fault);
+        if (status == RG_OK)
+            status = refuse_again(&begin, plan, &fault);
         if (status == RG_OK)
             status = append(plan, &fault);
     }
@@ -402,16 +423,20 @@ int rg_fault_plan_create(const char *text, struct rg_fault_plan **plan_out,
     return RG_OK;
 }
 
-/* Null: no such file, or too long for a plan. */
-static char *read_plan_file(const char *path)
+/* Null: no such file, or no plan by its looks; then *why_out says so. */
+static char *read_plan_file(const char *path, const char **why_out)
 {
     FILE *file = rg_input_open(path);
     char *text = file ? malloc(FILE_BYTES_MAX + 1) : NULL;
-    size_t n = text ? fread(text, 1, FILE_BYTES_MAX + 1, file) : 0;
+    size_t n = 0;
 
+    *why_out = strerror(errno);
+    if (text)
+        n = fread(text, 1, FILE_BYTES_MAX + 1, file);
     if (text && (n > FILE_BYTES_MAX || ferror(file) || memchr(text, 0, n))) {
         free(text);
         text = NULL;
+        *why_out = "it is no text of at most 1 MiB";
     }
     if (text)
         text[n] = '\0';
@@ -420,14 +445,31 @@ static char *read_plan_file(const char *path)
     return text;
 }
 
+/* What cannot be an entry: that has several words, and the first is "at". */
+static int is_path(const char *text)
+{
+    return *text == '/' || *text == '.' ||
+           (*text && !strpbrk(text, " \t\r\n;#"));
+}
+
 int rg_fault_plan_load(const char *file_or_text,
                        struct rg_fault_plan **plan_out,
                        struct rg_fault_error *error_out)
 {
-    char *text = read_plan_file(file_or_text);
-    int status =
-        rg_fault_plan_create(text ? text : file_or_text, plan_out, error_out);
+    const char *why;
+    char *text = read_plan_file(file_or_text, &why);
+    int status;
 
+    if (!text && is_path(file_or_text)) {
+        if (error_out) {
+            *error_out = (struct rg_fault_error){0};
+            snprintf(error_out->cause, sizeof error_out->cause,
+                     "cannot read '%.60s': %s", file_or_text, why);
+        }
+        return RG_ECONFIG;
+    }
+    status =
+        rg_fault_plan_create(text ? text : file_or_text, plan_out, error_out);
     free(text);
     return status;
 }

@@ -10,7 +10,8 @@
  *     at replay 7 of graph A rank 3 kill
  *     at time 5s rank 2 rejoin
  *
- * Each entry is one fault and is injected once. Durations are whole numbers
+ * Each entry is one fault and is injected once; none stands there twice.
+ * Durations are whole numbers
  * with a unit: ns, us, ms or s. A link is directed.
  *
  * A plan says what shall happen; whoever injects a fault counts it with
@@ -76,7 +77,7 @@ struct rg_fault_plan;
 
 /* Where a text is wrong, and why. */
 struct rg_fault_error {
-    int line;   /* from 1 on */
+    int line;   /* from 1 on; 0: in none, the file cannot be read */
     int column; /* from 1 on, in bytes */
     char cause[120];
 };
@@ -89,7 +90,7 @@ int rg_fault_plan_create(const char *text, struct rg_fault_plan **plan_out,
                          struct rg_fault_error *error_out);
 /*
  * The same for what an option says: the name of a readable file, or the text
- * itself.
+ * itself. One word, or what begins like a path, is a file's name.
  */
 int rg_fault_plan_load(const char *file_or_text,
                        struct rg_fault_plan **plan_out,

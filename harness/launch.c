@@ -1,5 +1,7 @@
 #include "harness/launch.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "harness/output.h"
@@ -56,10 +58,56 @@ int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
     return rg_output_close(run_ranks(launch, rank_main, arg));
 }
 
+/*
+ * 64-bit FNV-1a of the program's name and its arguments. Of how it was called
+ * only the last part counts: the same build may lie elsewhere on other hosts.
+ */
+static uint64_t hash_arguments(void)
+{
+    const char *name = program_invocation_short_name;
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    int byte = file ? 1 : EOF;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    while (byte > 0)
+        byte = getc(file);
+    for (; byte != EOF; byte = getc(file))
+        hash = (hash ^ (unsigned char)byte) * UINT64_C(0x100000001b3);
+    if (file)
+        fclose(file);
+    return hash;
+}
+
+/* Ranks with other arguments would wait for each other in vain. */
+static int check_arguments(const struct rg_job *job)
+{
+    const uint64_t mine = hash_arguments();
+    uint64_t *all = calloc((size_t)job->size, sizeof *all);
+    int status = RG_ENOMEM;
+    int other = 0;
+
+    if (all)
+        status = job->bootstrap.allgather(job->bootstrap.arg, &mine, all,
+                                          sizeof mine);
+    while (status == RG_OK && other < job->size && all[other] == all[0])
+        other++;
+    free(all);
+    if (status != RG_OK || other == job->size)
+        return status;
+    if (job->rank == 0)
+        rg_say(program_invocation_short_name,
+               "rank %d was started with other arguments than rank 0", other);
+    return RG_EXIT_USAGE;
+}
+
 int rg_job_main(const struct rg_job *job, rg_rank_main *rank_main, void *arg)
 {
-    const int code = rg_preference_check(job);
+    int code = job->kind == RG_LAUNCH_MPI ? check_arguments(job) : 0;
 
+    if (code == 0)
+        code = rg_preference_check(job);
     if (code == 0)
         return rank_main(job, arg);
     return code < 0 ? rg_exit_of_status(code) : code;

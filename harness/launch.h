@@ -72,8 +72,9 @@ int rg_launch_env_rank(void);
 int rg_launch_env_present(void);
 
 /*
- * For the two ways: a rank from its begin to its exit code. Preference
- * variables that are wrong at any rank end all, before anything starts.
+ * For the two ways: a rank from its begin to its exit code. Arguments that are
+ * not the same at all ranks, and preference variables that are wrong at any,
+ * end all before anything starts.
  */
 int rg_job_main(const struct rg_job *job, rg_rank_main *rank_main, void *arg);
 

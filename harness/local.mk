@@ -20,6 +20,7 @@ librg_harness_a_SOURCES = \
 	harness/stats.c harness/stats.h \
 	harness/supervision.h \
 	harness/supervisor.c harness/supervisor.h \
+	harness/survivors.c harness/survivors.h \
 	harness/topo.c harness/topo.h \
 	harness/verdict.c harness/verdict.h \
 	harness/wait.c harness/wait.h \
@@ -51,6 +52,7 @@ rg_unit_tests += \
 	harness/test/test_datagen harness/test/test_fault_plan \
 	harness/test/test_figures \
 	harness/test/test_measure harness/test/test_options \
+	harness/test/test_session \
 	harness/test/test_supervisor harness/test/test_topo \
 	harness/test/test_wait
 RG_HARNESS_TEST_LDADD = librg_harness.a librg_core.a $(MPI_LIBS) \
@@ -72,6 +74,9 @@ harness_test_test_measure_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_options_SOURCES = harness/test/test_options.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_options_LDADD = $(RG_HARNESS_TEST_LDADD)
+harness_test_test_session_SOURCES = harness/test/test_session.c \
+	$(RG_FAKE_RUNTIME)
+harness_test_test_session_LDADD = $(RG_HARNESS_TEST_LDADD)
 harness_test_test_supervisor_SOURCES = harness/test/test_supervisor.c \
 	$(RG_FAKE_RUNTIME)
 harness_test_test_supervisor_LDADD = $(RG_HARNESS_TEST_LDADD)
@@ -79,5 +84,5 @@ harness_test_test_topo_SOURCES = harness/test/test_topo.c
 harness_test_test_topo_LDADD = librg_harness.a $(HWLOC_LIBS) $(CMOCKA_LIBS)
 harness_test_test_wait_SOURCES = harness/test/test_wait.c
 harness_test_test_wait_LDADD = librg_harness.a $(CMOCKA_LIBS) -lpthread
-TESTS += harness/test/supervise.t
-EXTRA_DIST += harness/test/supervise.t
+TESTS += harness/test/launch.t harness/test/supervise.t
+EXTRA_DIST += harness/test/launch.t harness/test/supervise.t

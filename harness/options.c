@@ -6,13 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/input.h"
 #include "harness/launch.h"
 #include "harness/output.h"
 #include "harness/verdict.h"
 
-enum { NAME_WIDTH = 26 };
+enum {
+    NAME_WIDTH = 26,
+    /* Until a launcher has ended who is left: also one that waits for others
+     * to have said what they found. */
+    ALONE_S = 5
+};
 
 enum rg_options_result rg_options_refuse(const struct rg_program *program,
                                          const char *format, ...)
@@ -20,8 +26,10 @@ enum rg_options_result rg_options_refuse(const struct rg_program *program,
     char line[512];
     va_list list;
 
+    /* Mostly all ranks are told the same: rank 0 says it, and a launcher ends
+     * the others. Who is left here alone says it, too. */
     if (rg_launch_env_rank() != 0)
-        return RG_OPTIONS_USAGE;
+        sleep(ALONE_S);
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
@@ -40,11 +48,8 @@ void rg_options_command(const char *program, int argc, char **argv, char *text,
 
 int rg_options_exit(enum rg_options_result result)
 {
-    if (result == RG_OPTIONS_HELP)
-        return rg_output_close(RG_EXIT_PASS);
-    /* A launcher kills the other ranks at the first bad exit, also before
-     * rank 0 has printed its line: rank 0 fails for all of them. */
-    return rg_launch_env_rank() == 0 ? RG_EXIT_USAGE : RG_EXIT_PASS;
+    return result == RG_OPTIONS_HELP ? rg_output_close(RG_EXIT_PASS)
+                                     : RG_EXIT_USAGE;
 }
 
 int rg_options_size(const char *text, uint64_t *value_out)

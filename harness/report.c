@@ -75,6 +75,11 @@ void rg_report_speak(struct rg_report *report)
     report->speaks = 1;
 }
 
+int rg_report_speaks(const struct rg_report *report)
+{
+    return report->speaks;
+}
+
 void rg_report_note(struct rg_report *report, const char *format, ...)
 {
     char text[NOTE_BYTES], line[NOTE_BYTES];

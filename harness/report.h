@@ -25,6 +25,7 @@ int rg_report_create(const char *program, const char *json, int rank,
 void rg_report_destroy(struct rg_report *report); /* accepts null */
 /* In place of a rank 0 that has died: on standard output alone. */
 void rg_report_speak(struct rg_report *report);
+int rg_report_speaks(const struct rg_report *report);
 
 /* A "# ..." line on standard output. */
 void rg_report_note(struct rg_report *report, const char *format, ...)

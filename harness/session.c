@@ -4,6 +4,17 @@
 #include <stdlib.h>
 
 #include "harness/datagen.h"
+#include "harness/output.h"
+
+/* Of what the runtime says nothing. Returns status. */
+static int tell(const struct rg_session_config *config, int status,
+                const char *what)
+{
+    if (status != RG_OK)
+        rg_say(config->program, "rank %d: %s: %s", config->job->rank, what,
+               rg_status_string(status));
+    return status;
+}
 
 static int open_context(struct rg_session *session,
                         const struct rg_session_config *config)
@@ -22,7 +33,8 @@ static int open_context(struct rg_session *session,
     context.algos = config->algos;
     context.backend = config->backend;
     context.policy = config->policy;
-    return rg_context_create(&context, &session->context);
+    status = rg_context_create(&context, &session->context);
+    return status == RG_ENOMEM ? tell(config, status, "no context") : status;
 }
 
 static int find_places(struct rg_session *session,
@@ -48,6 +60,22 @@ static int find_places(struct rg_session *session,
     return rg_comm_gather(session->comm, &place, sizeof place, session->places);
 }
 
+/* The group exists: what is made of it. */
+static int equip(struct rg_session *session,
+                 const struct rg_session_config *config)
+{
+    int status =
+        tell(config, rg_stream_create(session->context, &session->stream),
+             "no stream");
+
+    if (status == RG_OK)
+        status = tell(config, rg_datagen_warm(session->stream),
+                      "the data cannot be made");
+    return status == RG_OK ? tell(config, find_places(session, config),
+                                  "the ranks' places are not known")
+                           : status;
+}
+
 int rg_session_create(const struct rg_session_config *config,
                       struct rg_session **session_out)
 {
@@ -55,22 +83,20 @@ int rg_session_create(const struct rg_session_config *config,
     int status;
 
     if (!session)
-        return RG_ENOMEM;
+        return tell(config, RG_ENOMEM, "no session");
     session->job = config->job;
-    status =
-        rg_watchdog_create(config->job->rank, config->timeout_s, &session->dog);
+    status = tell(
+        config,
+        rg_watchdog_create(config->job->rank, config->timeout_s, &session->dog),
+        "no watchdog");
     if (status == RG_OK)
         status = open_context(session, config);
     if (status == RG_OK)
         status = rg_comm_create(session->context, &session->comm);
     if (status == RG_OK) {
         rg_watchdog_watch(session->dog, session->comm);
-        status = rg_stream_create(session->context, &session->stream);
+        status = equip(session, config);
     }
-    if (status == RG_OK)
-        status = rg_datagen_warm(session->stream);
-    if (status == RG_OK)
-        status = find_places(session, config);
     if (status != RG_OK)
         goto error;
     *session_out = session;

@@ -84,6 +84,7 @@ enum rg_route_kind {
     RG_ROUTE_GIN,
     RG_ROUTE_PROXY,
     RG_ROUTE_SELF, /* the rank's own region */
+    RG_ROUTE_HOST, /* no pair's: the legacy backend's transfers by the host */
     RG_ROUTE_COUNT
 };
 

@@ -268,6 +268,12 @@ static uint64_t below(int rank)
     return (UINT64_C(1) << rank) - 1;
 }
 
+static int ends_process(const struct rg_fault *fault)
+{
+    return fault->action == RG_FAULT_KILL || fault->action == RG_FAULT_EXIT ||
+           fault->action == RG_FAULT_ERROR;
+}
+
 /* All but those whose process ends and that no plan starts anew. */
 static uint64_t left_by(const struct rg_fault_plan *plan, int size)
 {
@@ -276,8 +282,7 @@ static uint64_t left_by(const struct rg_fault_plan *plan, int size)
     for (int i = 0; i < rg_fault_plan_size(plan); i++) {
         const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
 
-        if (fault->action == RG_FAULT_KILL || fault->action == RG_FAULT_EXIT ||
-            fault->action == RG_FAULT_ERROR)
+        if (ends_process(fault))
             left &= ~(UINT64_C(1) << fault->rank % 64);
     }
     for (int i = 0; i < rg_fault_plan_size(plan); i++) {
@@ -353,7 +358,7 @@ static void show_plan(const struct rg_recovery_scenario *scenario)
 
 /* ---- playing ------------------------------------------------------------ */
 
-static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
+static int play(struct rg_suite *suite, struct rg_recovery_scenario *scenario,
                 struct rg_supervision *supervision_out)
 {
     const struct rg_scenario played = {.payload = scenario,
@@ -361,7 +366,7 @@ static int play(const struct rg_job *job, struct rg_recovery_scenario *scenario,
                                        .deadline_ms = DEADLINE_MS};
 
     scenario->begin_ns = rg_now_ns();
-    return rg_supervisor_play(job, &played, supervision_out);
+    return rg_suite_play(suite, &played, supervision_out);
 }
 
 static void play_and_judge(struct rg_suite *suite,
@@ -370,7 +375,7 @@ static void play_and_judge(struct rg_suite *suite,
                            struct rg_case_result *result)
 {
     struct rg_supervision supervision;
-    int status = play(suite->job, scenario, &supervision);
+    int status = play(suite, scenario, &supervision);
 
     if (rg_case_expect_ok(result, status, "supervision") != RG_OK)
         return;
@@ -542,7 +547,30 @@ static const char *refuse_entry(const struct rg_fault *fault, int ranks)
     if (by_time ? fault->at / 1000000 > LIMIT_MS / 2
                 : fault->at > RG_RECOVERY_LINES_MAX / 2)
         return "that is too late for one run";
+    if (fault->duration_ns / 1000000 > LIMIT_MS / 2)
+        return "that is too long for one run";
     return NULL;
+}
+
+/* A start waits for an end: each needs one of its own. */
+static const char *refuse_rejoin(const struct rg_fault_plan *plan, int entry)
+{
+    const struct rg_fault *fault = rg_fault_plan_entry(plan, entry);
+    int lives = 1;
+
+    if (fault->action != RG_FAULT_REJOIN)
+        return NULL;
+    for (int i = 0; i < rg_fault_plan_size(plan); i++) {
+        const struct rg_fault *other = rg_fault_plan_entry(plan, i);
+
+        if (other->rank != fault->rank)
+            continue;
+        if (ends_process(other))
+            lives--;
+        else if (other->action == RG_FAULT_REJOIN && i <= entry)
+            lives++;
+    }
+    return lives > 1 ? "nothing in the plan ends this rank's process" : NULL;
 }
 
 int rg_recovery_check_plan(const char *file_or_text, int ranks, char *text,
@@ -555,8 +583,11 @@ int rg_recovery_check_plan(const char *file_or_text, int ranks, char *text,
     int status = rg_fault_plan_load(file_or_text, &plan, &error);
 
     if (status != RG_OK) {
-        snprintf(text, bytes, "line %d, column %d: %s", error.line,
-                 error.column, error.cause);
+        if (error.line > 0)
+            snprintf(text, bytes, "line %d, column %d: %s", error.line,
+                     error.column, error.cause);
+        else
+            snprintf(text, bytes, "%s", error.cause);
         return status;
     }
     if (rg_fault_plan_size(plan) == 0) {
@@ -567,6 +598,8 @@ int rg_recovery_check_plan(const char *file_or_text, int ranks, char *text,
     for (int i = 0; i < rg_fault_plan_size(plan) && why == NULL; i++) {
         why = refuse_entry(rg_fault_plan_entry(plan, i),
                            ranks ? ranks : RG_RECOVERY_RANKS_MAX);
+        if (why == NULL)
+            why = refuse_rejoin(plan, i);
         rg_fault_print(rg_fault_plan_entry(plan, i), entry, sizeof(entry));
     }
     if (why == NULL &&

@@ -285,6 +285,23 @@ static void run_queued(struct rg_suite *suite, const struct rg_case *test,
     destroy_trials(trials);
 }
 
+/* The same where sequence numbers wrap; the last outcome is agreed on. */
+static void run_wrap(struct rg_suite *suite, const struct rg_case *test,
+                     struct rg_case_result *result)
+{
+    struct rg_outcome outcome = {.state = RG_OUTCOME_PENDING};
+    uint64_t seq = 0;
+
+    run_queued(suite, test, result);
+    rg_case_expect_ok(result, rg_comm_seq(suite->comm, &seq), "rg_comm_seq");
+    if (!result->failed)
+        rg_case_expect_ok(result, rg_comm_wait(suite->comm, seq, &outcome),
+                          "rg_comm_wait");
+    if (outcome.state != RG_OUTCOME_COMMITTED)
+        rg_case_fail(result, RG_EXIT_WRONG, "seq %llu is %s",
+                     (unsigned long long)seq, rg_outcome_name(outcome.state));
+}
+
 /* ---- refusals ----------------------------------------------------------- */
 
 /* Bad calls fail at once, take no seq and leave the communicator usable. */
@@ -327,9 +344,10 @@ static void run_refused(struct rg_suite *suite, const struct rg_case *test,
 }
 
 static int add_named(struct rg_case_list *list, const char *name,
-                     rg_case_run *run, int param)
+                     rg_case_run *run, int param, uint64_t first_seq)
 {
-    struct rg_case test = {.run = run, .param = {param}};
+    struct rg_case test = {
+        .run = run, .first_seq = first_seq, .param = {param}};
 
     snprintf(test.name, sizeof(test.name), "results.%s", name);
     return rg_case_list_add(list, &test);
@@ -341,12 +359,15 @@ int rg_cases_results(struct rg_case_list *list,
     int status = add_all_reduce(list, options);
 
     if (status == RG_OK)
-        status = add_named(list, "two_streams", run_at_once, 1);
+        status = add_named(list, "two_streams", run_at_once, 1, 0);
     if (status == RG_OK)
-        status = add_named(list, "communicators", run_at_once, 3);
+        status = add_named(list, "communicators", run_at_once, 3, 0);
     if (status == RG_OK)
-        status = add_named(list, "queued", run_queued, 0);
+        status = add_named(list, "queued", run_queued, 0, 0);
     if (status == RG_OK)
-        status = add_named(list, "refused", run_refused, 0);
+        status = add_named(list, "refused", run_refused, 0, 0);
+    if (status == RG_OK)
+        status = add_named(list, "wrap_of_seqs", run_wrap, 0,
+                           UINT64_MAX - NTRIALS / 2);
     return status;
 }

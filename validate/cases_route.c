@@ -335,7 +335,7 @@ static int add(struct rg_case_list *list, const char *name, const char *tail,
     struct rg_case copy = *test;
 
     copy.algos = rg_probes;
-    snprintf(copy.name, sizeof(copy.name), "route_conformance.%s%s", name,
+    snprintf(copy.name, sizeof(copy.name), "route_conformance.%.40s%.32s", name,
              tail);
     return rg_case_list_add(list, &copy);
 }

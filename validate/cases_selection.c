@@ -203,8 +203,7 @@ static void run_selection(struct rg_suite *suite, const struct rg_case *test,
         return;
     }
     fill_scenario(suite, selection, &scenario);
-    if (rg_case_expect_ok(result,
-                          rg_supervisor_play(suite->job, &played, &supervision),
+    if (rg_case_expect_ok(result, rg_suite_play(suite, &played, &supervision),
                           "supervision") == RG_OK) {
         judge(selection, &supervision, result);
         rg_supervision_fini(&supervision);

@@ -168,8 +168,8 @@ static int run_suite(struct rg_suite *suite, const struct rg_case_list *list)
     rg_report_note(suite->report, "%d cases, seed %llu", list->n,
                    (unsigned long long)suite->options->seed);
     rg_suite_run(suite, list);
-    rg_suite_close(suite);
     rg_report_verdict(suite->report, &suite->verdict);
+    rg_suite_close(suite);
     return rg_report_code(suite->report, rg_verdict_exit(&suite->verdict));
 }
 

@@ -8,6 +8,7 @@
 
 #include "algos/algos.h"
 #include "harness/preference.h"
+#include "harness/survivors.h"
 
 /* ---- lists of cases ----------------------------------------------------- */
 
@@ -211,6 +212,31 @@ static int prepare(struct rg_suite *suite, const struct rg_case *test)
     return status;
 }
 
+/* ---- supervisors -------------------------------------------------------- */
+
+/* What MPI would wait for in vain: the members that are left hear it here. */
+static int allgather(void *arg, const void *in, void *out, size_t bytes)
+{
+    struct rg_suite *suite = arg;
+    struct rg_view_info view;
+    int status = rg_comm_gather(suite->comm, in, bytes, out);
+
+    if (status == RG_OK)
+        status = rg_comm_view(suite->comm, &view);
+    if (status == RG_OK && view.nranks < suite->job->size)
+        status = RG_EFAILED;
+    return status;
+}
+
+int rg_suite_play(struct rg_suite *suite, const struct rg_scenario *scenario,
+                  struct rg_supervision *supervision_out)
+{
+    struct rg_job job = *suite->job;
+
+    job.bootstrap = (struct rg_bootstrap){.arg = suite, .allgather = allgather};
+    return rg_supervisor_play(&job, scenario, supervision_out);
+}
+
 /* ---- verdicts ----------------------------------------------------------- */
 
 /*
@@ -254,7 +280,7 @@ static void print_case(struct rg_suite *suite, const struct rg_case *test,
                    json_pack("{s:s, s:s, s:s, s:s}", "kind", "case", "name",
                              test->name, "outcome", outcome, "text",
                              merged->text));
-    if (suite->job->rank != 0)
+    if (!rg_report_speaks(suite->report))
         return;
     printf("%s %ld - %s%s%s\n", merged->failed ? "not ok" : "ok",
            v->passed + v->failed + v->skipped, test->name,
@@ -284,16 +310,20 @@ static int run_once(struct rg_suite *suite, const struct rg_case *test,
                     struct rg_case_result *merged_out, int *differ_out)
 {
     const char *why = inapplicable(suite, test);
-    struct rg_case_result mine = {0};
+    const size_t bytes = (size_t)suite->job->size * sizeof(*all);
+    struct rg_case_result mine = {.number = suite->job->rank + 1};
     int status;
 
     rg_watchdog_kick(suite->dog);
+    memset(all, 0, bytes);
     mine.skipped = why != NULL;
     if (why != NULL)
         snprintf(mine.text, sizeof(mine.text), "%s", why);
     else
         test->run(suite, test, &mine);
     status = rg_comm_gather(suite->comm, &mine, sizeof(mine), all);
+    if (status == RG_OK && all[suite->job->size - 1].number != suite->job->size)
+        status = RG_EFAILED;
     if (status != RG_OK) {
         rg_case_expect_ok(&mine, status, "the ranks' findings are not known");
         *merged_out = mine;
@@ -308,27 +338,56 @@ static int run_once(struct rg_suite *suite, const struct rg_case *test,
  * Ranks that compared only their shares and hold different bits run the case
  * once more and compare everything, to name the element.
  */
+static int run_twice(struct rg_suite *suite, const struct rg_case *test,
+                     struct rg_case_result *all,
+                     struct rg_case_result *merged_out)
+{
+    struct rg_case_result again;
+    int differ;
+    int status = run_once(suite, test, all, merged_out, &differ);
+
+    if (!differ)
+        return status;
+    suite->check_all = 1;
+    status = run_once(suite, test, all, &again, &differ);
+    suite->check_all = 0;
+    if (again.failed)
+        *merged_out = again;
+    return status;
+}
+
+/*
+ * A rank of the job, not a worker that was to die, is gone: that is what has
+ * failed, whatever the others have seen of it.
+ */
+static int notice_death(struct rg_suite *suite, int status,
+                        struct rg_case_result *merged)
+{
+    char text[sizeof(merged->text)];
+
+    if (suite->comm == NULL ||
+        !rg_survivors(suite->comm, suite->job->size, status != RG_OK,
+                      suite->report, text, sizeof(text)))
+        return status;
+    *merged = (struct rg_case_result){0};
+    rg_case_fail(merged, RG_EXIT_RECOVERY, "%s: the run ends here", text);
+    return RG_EFAILED;
+}
+
 static int run_case(struct rg_suite *suite, const struct rg_case *test,
                     struct rg_case_result *all)
 {
     struct rg_case_result merged = {0};
-    struct rg_case_result again;
     int status = prepare(suite, test);
-    int differ = 0;
 
     if (status != RG_OK)
         rg_case_expect_ok(&merged, status, "preparing the case");
     else
-        status = run_once(suite, test, all, &merged, &differ);
-    if (differ) {
-        suite->check_all = 1;
-        status = run_once(suite, test, all, &again, &differ);
-        suite->check_all = 0;
-        merged = again.failed ? again : merged;
-    }
+        status = run_twice(suite, test, all, &merged);
+    status = notice_death(suite, status, &merged);
     count(suite, &merged);
     print_case(suite, test, &merged);
-    if (merged.failed)
+    if (merged.failed && status == RG_OK)
         rg_suite_close(suite);
     return status;
 }

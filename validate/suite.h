@@ -19,6 +19,7 @@
 
 #include "harness/launch.h"
 #include "harness/report.h"
+#include "harness/supervisor.h"
 #include "harness/verdict.h"
 #include "harness/watchdog.h"
 #include "runtime/regroup.h"
@@ -68,6 +69,7 @@ struct rg_suite {
 
 /* What one rank found in one case; exchanged as it is. */
 struct rg_case_result {
+    int number;  /* of the rank, from 1 on; 0: it has died */
     int failed;  /* 0, or an enum rg_exit */
     int skipped; /* does not apply here, the same at every rank */
     /* Of outputs that must be the same bits at every rank. */
@@ -139,6 +141,13 @@ int rg_suite_plants(const struct rg_suite *suite, enum rg_plant plant);
 
 /* Replaces the selection rules; null: the built-in choice. Collective. */
 int rg_suite_select(struct rg_suite *suite, const char *algorithm);
+
+/*
+ * Plays a scenario in workers of its own; a rank of the job that dies ends it
+ * for the others, also while they connect. As rg_supervisor_play().
+ */
+int rg_suite_play(struct rg_suite *suite, const struct rg_scenario *scenario,
+                  struct rg_supervision *supervision_out);
 
 /* The n-th all-reduce algorithm's name, null behind the last. */
 const char *rg_suite_algorithm(int n);

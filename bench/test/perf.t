@@ -52,7 +52,8 @@ wrong()
 for setting in RG_ALGO=nonsense RG_ALGO=all_reduce=nonsense \
     RG_ALGO=all_reduce=ring+65ch RG_POLICY="$tap_work/missing" \
     RG_POLICY="$tap_work/fifo" RG_NODE_RANKS=two RG_ENGINE=air RG_FENCE=no \
-    RG_ON_FAILURE=cry RG_DISABLE_P2P_ROUTE=maybe; do
+    RG_ON_FAILURE=cry RG_DISABLE_P2P_ROUTE=maybe \
+    RG_CONTROL_IFACE=none0; do
     wrong "$setting" bench/all_reduce_perf -b 8 -e 8 -n 2
 done
 for setting in RG_ALGO=all_reduce=nonsense RG_ALGO=all_reduce=ring+65ch; do
@@ -96,6 +97,13 @@ output=$("$perf" --launch local --ranks 3 -b 4 -e 4K -f 7 -d u8,f64 -o all \
     --backend legacy --max-time 0.01 2>&1)
 [ $? -eq 0 ] && echo "$output" | head -n 1 | grep -q 'legacy backend'
 tap_result $? "the legacy backend sweeps on 3 ranks"
+echo "$output" | grep -q ' legacy  *host ' &&
+    ! echo "$output" | grep -q ' legacy  *proxy '
+tap_result $? "by no route, but by the host"
+tap_run env RG_DISABLE_P2P_ROUTE=1 RG_DISABLE_HOST_PROXY_ROUTE=1 "$perf" \
+    --launch local --ranks 2 -b 8 -e 8 --max-time 0.01
+tap_ended 0 "without a route a group is on the legacy backend" tap_holds_once \
+    'rank 0 has no route (RG_DISABLE_P2P_ROUTE, RG_DISABLE_HOST_PROXY_ROUTE)'
 
 # Selection tables: each row of figures names the algorithm of the table's row.
 table=$tap_work/t.rgp

@@ -34,6 +34,11 @@ for setting in RG_ALGO=all_reduce=nonsense RG_NODE_RANKS=two; do
     tap_ended 2 "exit 2 and one line for $setting" tap_is_line
 done
 
+for mode in 1 2 3; do
+    tap_run env RG_MODE=$mode timeout -k 5 120 "$perf" --launch local --ranks 3
+    tap_ended 2 "exit 2 and one line for RG_MODE=$mode" tap_is_line_with RG_MODE
+done
+
 # A device that is not there is the environment's fault, said once.
 if ! "$RG_BUILD_DIR/bench/all_reduce_perf" --launch local --ranks 1 \
     --device cuda -b 8 -e 8 -n 1 >"$tap_work/cuda" 2>&1; then

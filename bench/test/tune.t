@@ -229,6 +229,8 @@ if command -v gnuplot >/dev/null 2>&1; then
     "$tune" plot "$raw" -o "$tap_work/plot" >/dev/null &&
         [ -s "$tap_work/plot.png" ] && [ -s "$tap_work/plot.svg" ]
     tap_result $? "the tuning is drawn"
+    tap_run "$tune" plot "$raw" -o "$tap_work/missing/plot"
+    tap_ended 2 "a plot that cannot be written" tap_is_line_with missing
 fi
 
 # ---- interrupted ----------------------------------------------------------

@@ -126,6 +126,9 @@ static void refuses_with_place_and_cause(void **state)
         {"at replay 7 of graph abcdefghijklmnop rank 3 kill", 1, 22, "15"},
         {"at time 5 rank 2 rejoin", 1, 9, "a duration"},
         {"at seq 1 rank 0 kill\n\nat seq 2 rank\x01 0 kill", 3, 10, "'rank?'"},
+        {"at seq 1 rank 0 kill\nat seq 2 rank 0 kill; at seq 1 rank 0 kill", 2,
+         23, "the same fault as in entry 1"},
+        {"at seq 1 rank 0 stop 1s; at seq 1 rank 0 stop 2s", 1, 26, "same"},
     };
 
     (void)state;
@@ -205,9 +208,10 @@ static void finds_what_is_due(void **state)
     struct rg_fault_plan *plan = create(example);
 
     (void)state;
-    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_MID, NULL), 0);
-    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_START, NULL),
-                     -1);
+    assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_MID, NULL),
+                     0);
+    assert_int_equal(
+        due(plan, 2, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_START, NULL), -1);
     assert_int_equal(due(plan, 2, RG_FAULT_AT_SEQ, 101, RG_FAULT_IN_MID, NULL),
                      -1);
     assert_int_equal(due(plan, 1, RG_FAULT_AT_SEQ, 100, RG_FAULT_IN_MID, NULL),
@@ -220,7 +224,8 @@ static void finds_what_is_due(void **state)
     rg_fault_plan_count(plan, 3);
     assert_int_equal(due(plan, 0, RG_FAULT_AT_SEQ, 50, RG_FAULT_IN_APPLY, NULL),
                      4);
-    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, "A"), 5);
+    assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, "A"),
+                     5);
     assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, "B"),
                      -1);
     assert_int_equal(due(plan, 3, RG_FAULT_AT_REPLAY, 7, RG_FAULT_IN_MID, NULL),

@@ -347,9 +347,10 @@ static const char *legacy_reason(const struct rg_member *member, int proxied)
     if (member->info.preference != RG_BACKEND_NEW)
         return "prefers it";
     if (!(member->info.capabilities & RG_CAP_NEW_BACKEND))
-        return "is not capable of the new one";
+        return "has no route (RG_DISABLE_P2P_ROUTE, "
+               "RG_DISABLE_HOST_PROXY_ROUTE)";
     if (proxied && !(member->info.capabilities & RG_CAP_PROXY))
-        return "has no route to all others";
+        return "has no route to all others (RG_DISABLE_HOST_PROXY_ROUTE)";
     return NULL;
 }
 

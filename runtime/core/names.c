@@ -90,7 +90,8 @@ const char *rg_route_name(enum rg_route_kind route)
     static const char *const names[RG_ROUTE_COUNT] = {
         [RG_ROUTE_NULL] = "null",   [RG_ROUTE_P2P] = "p2p",
         [RG_ROUTE_RDMA] = "rdma",   [RG_ROUTE_GIN] = "gin",
-        [RG_ROUTE_PROXY] = "proxy", [RG_ROUTE_SELF] = "self"};
+        [RG_ROUTE_PROXY] = "proxy", [RG_ROUTE_SELF] = "self",
+        [RG_ROUTE_HOST] = "host"};
 
     return name_at(names, RG_ROUTE_COUNT, (int)route);
 }

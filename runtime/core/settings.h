@@ -21,7 +21,7 @@
       "silence and two windows: isolated")                                     \
     X(mode, "RG_MODE", 0, "0 to 2",                                            \
       "failed members: 0 leave at once, 1 leave when all ask for a change, 2 " \
-      "leave when the change names them")                                      \
+      "leave when the change names them. The same at all ranks")               \
     X(bootstrap_ms, "RG_BOOTSTRAP_MS", 60000, "ms",                            \
       "start: all ranks connected and the first view active")                  \
     X(park_ms, "RG_PARK_MS", 30000, "ms",                                      \

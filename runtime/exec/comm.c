@@ -355,7 +355,7 @@ static int last_legacy_run(struct rg_comm *comm, uint64_t completed,
     info_out->epoch = (uint32_t)comm->view->epoch;
     info_out->algorithm = "legacy";
     info_out->channels = 1;
-    info_out->route = RG_ROUTE_PROXY;
+    info_out->route = RG_ROUTE_HOST;
     pthread_mutex_unlock(&comm->lock);
     return RG_OK;
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/address.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/engine/engine.h"
@@ -153,6 +154,7 @@ static int context_selection(struct rg_context *context)
 /* Variables that are read where they are used, and then by each rank. */
 static int context_variables(struct rg_context *context)
 {
+    char address[RG_ADDRESS_BYTES];
     int unused, status;
 
     status = context_on_failure(context);
@@ -160,6 +162,8 @@ static int context_variables(struct rg_context *context)
         status = rg_route_check();
     if (status == RG_OK)
         status = rg_engine_setting(-1);
+    if (status == RG_OK && rg_address_is_given())
+        status = rg_address_own(-1, address, sizeof address);
     return status == RG_OK ? rg_driver_fences(-1, &unused) : status;
 }
 
@@ -294,6 +298,36 @@ static int context_prepare(struct rg_context *context,
     return context_agree(config, status);
 }
 
+/*
+ * Whoever coordinates goes by its own mode, and any rank may come to do so:
+ * all have the same, or nobody goes on.
+ */
+static int context_agree_mode(const struct rg_context *context,
+                              const struct rg_context_config *config)
+{
+    const uint64_t mine = context->settings.mode;
+    int status = RG_ENOMEM, other = 0;
+    uint64_t *all;
+
+    if (config->ticket)
+        return RG_OK;
+    all = calloc((size_t)config->size, sizeof *all);
+    if (all)
+        status = config->bootstrap.allgather(config->bootstrap.arg, &mine, all,
+                                             sizeof mine);
+    while (status == RG_OK && other < config->size && all[other] == all[0])
+        other++;
+    if (status == RG_OK && other < config->size) {
+        status = RG_ECONFIG;
+        rg_log(config->rank ? RG_LOG_DEBUG : RG_LOG_ERROR, config->rank,
+               "RG_MODE is %d at rank 0 and %d at rank %d: it must be the same "
+               "at all ranks",
+               (int)all[0], (int)all[other], other);
+    }
+    free(all);
+    return status;
+}
+
 int rg_context_create(const struct rg_context_config *config,
                       struct rg_context **context_out)
 {
@@ -306,6 +340,8 @@ int rg_context_create(const struct rg_context_config *config,
     if (!context)
         return RG_ENOMEM;
     status = context_prepare(context, config);
+    if (status == RG_OK)
+        status = context_agree_mode(context, config);
     if (status)
         goto error;
     /* The lifelines are open before the device is touched. */

@@ -7,6 +7,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/cond.h"
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/device/word.h"
 #include "runtime/legacy/legacy.h"
 
@@ -66,6 +67,7 @@ int rg_legacy_path_create(struct rg_comm *comm)
         return RG_ENOMEM;
     path->comm = comm;
     path->held = path->changing = 1;
+    path->over = comm->context->config.first_seq - 1;
     if (rg_cond_init_locked(&path->changed, &path->lock)) {
         free(path);
         return RG_ENOMEM;
@@ -129,9 +131,10 @@ static int begin(struct rg_legacy_path *path, uint64_t seq)
     int late = 0, runs;
 
     pthread_mutex_lock(&path->lock);
-    while (path->held && seq > path->over && !path->left && !late)
+    while (path->held && rg_seq_precedes(path->over, seq) && !path->left &&
+           !late)
         late = rg_cond_wait(&path->changed, &path->lock, end);
-    runs = !path->held && seq > path->over;
+    runs = !path->held && rg_seq_precedes(path->over, seq);
     path->running |= runs;
     pthread_mutex_unlock(&path->lock);
     if (late)
@@ -145,7 +148,8 @@ static int begin(struct rg_legacy_path *path, uint64_t seq)
  */
 static void end(struct rg_legacy_path *path, uint64_t seq, int status)
 {
-    const int alike = status == RG_EUNAVAILABLE || seq < path->first_seq;
+    const int old = rg_seq_precedes(seq, path->first_seq);
+    const int alike = status == RG_EUNAVAILABLE || old;
 
     pthread_mutex_lock(&path->lock);
     path->running = 0;
@@ -153,7 +157,7 @@ static void end(struct rg_legacy_path *path, uint64_t seq, int status)
         path->completed = seq;
     else
         path->held = 1;
-    if (status && seq >= path->first_seq) {
+    if (status && !old) {
         path->failure.count++;
         path->failure.seq = seq;
         path->failure.status = status;
@@ -293,8 +297,9 @@ static void invoke(void *arg)
 
     if (begin(path, seq))
         end(path, seq,
-            seq < path->first_seq ? RG_EABORTED
-                                  : run(path, &invocation->call, seq));
+            rg_seq_precedes(seq, path->first_seq)
+                ? RG_EABORTED
+                : run(path, &invocation->call, seq));
     free(invocation);
 }
 

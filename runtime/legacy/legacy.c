@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/core/log.h"
+#include "runtime/core/seq.h"
 #include "runtime/device/word.h"
 #include "runtime/legacy/state.h"
 #include "runtime/status.h"
@@ -206,7 +207,7 @@ int rg_legacy_run(struct rg_legacy *legacy, const struct rg_legacy_op *op,
         rg_bitset_zero(failed_out);
     if (legacy->status)
         return legacy->status;
-    if (op->seq < legacy->first_seq)
+    if (rg_seq_precedes(op->seq, legacy->first_seq))
         return RG_EABORTED;
     rc = rg_legacy_check(legacy, op);
     if (rc)

@@ -60,4 +60,7 @@ for arguments in "$tap_work/missing" "--limit x $tap_work/raw.jsonl" "" "--what"
     [ $? -eq 2 ]
     tap_result $? "exit 2 for '${arguments#$tap_work/}'"
 done
+tap_run "$plot" -o "$tap_work/no-folder/x" "$tap_work/raw.jsonl"
+tap_ended 2 "a folder that is not there is a usage error" \
+    tap_is_line_with no-folder
 tap_end

@@ -30,4 +30,7 @@ tap_run "$plot" "$tap_work/none.jsonl"
 tap_ended 2 "a file without rows is refused"
 tap_run "$plot" "$tap_work/missing.jsonl"
 tap_ended 2 "a missing file is a usage error"
+tap_run "$plot" -o "$tap_work/no-folder/x" "$tap_work/rows.jsonl"
+tap_ended 2 "a folder that is not there is a usage error" \
+    tap_is_line_with no-folder
 tap_end

@@ -52,7 +52,20 @@ exit 0
 EOP
 chmod +x "$tap_work/bench/dies"
 expect 6 "a killed rank is exit 6" --survive -n 2 bench/dies 0 KILL
-tap_holds_once "run: rank 0 was killed"
+tap_is_line_with "run: rank 0 was killed"
+tap_result $? "and is named in a line"
+expect 6 "a terminated rank is exit 6" --survive -n 2 bench/dies 1 TERM
+tap_is_line_with "run: rank 1 was terminated"
+tap_result $? "and is named in a line"
+cat >"$tap_work/bench/ends_shell" <<'EOP'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK-${PMI_RANK-}}" = 1 ] || exit 0
+kill -TERM $PPID
+exec sleep 60
+EOP
+chmod +x "$tap_work/bench/ends_shell"
+expect 6 "so is one whose shell is terminated" --survive -n 2 bench/ends_shell
+tap_is_line_with "run: rank 1 was terminated"
 tap_result $? "and is named in a line"
 expect 139 "a crash stays one" --survive -n 2 bench/dies 1 SEGV
 expect 5 "--survive: the program's exit code" --survive -n 2 bench/program 5
@@ -60,4 +73,8 @@ expect 0 "--survive: all pass" --survive -n 2 bench/program 0
 RG_RUN_TIMEOUT=1
 export RG_RUN_TIMEOUT
 expect 4 "the time limit ends a hang" -n 2 bench/program sleep
+expect 4 "the time limit ends a hang with --survive" --survive -n 3 \
+    bench/program sleep
+! tap_holds terminated
+tap_result $? "and no rank is said to be terminated by others"
 tap_end

@@ -78,8 +78,8 @@ for nodes in 1 2 3; do
         tap_note "$line"
     done
 done
-ends 0 "4 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
-    --case 'results.[cqrt]*'
+ends 0 "5 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
+    --case 'results.[cqrtw]*'
 ends 77 "0 passed, 0 failed, 1 skipped" --ranks 2 --backend legacy \
     --case replay.policy_change.auto
 ends 77 "0 passed, 0 failed, 4 skipped" --ranks 1 --case 'plant.*'

@@ -163,6 +163,8 @@ static void names_and_parsers_are_inverse(void **state)
     assert_string_equal(rg_collective_name(RG_COLL_transfer), "transfer");
     assert_string_equal(rg_collective_name(RG_COLL_AREAS), "?");
     assert_string_equal(rg_route_name(RG_ROUTE_SELF), "self");
+    assert_string_equal(rg_route_name(RG_ROUTE_HOST), "host");
+    assert_string_equal(rg_route_name(RG_ROUTE_COUNT), "?");
 }
 
 static void every_status_has_its_own_sentence(void **state)

@@ -612,6 +612,8 @@ static void test_arguments(void **state)
     assert_int_equal(rg_legacy_run(world.ranks[0], &op, NULL), RG_EINVAL);
     op.seq = 9; /* of the time before this view */
     assert_int_equal(rg_legacy_run(world.ranks[0], &op, NULL), RG_EABORTED);
+    op.seq = UINT64_MAX; /* eleven earlier: seqs wrap */
+    assert_int_equal(rg_legacy_run(world.ranks[0], &op, NULL), RG_EABORTED);
     expect_good(&world);
     stop_world(&world);
 }
