@@ -316,7 +316,7 @@ int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out)
 int rg_comm_break_route(struct rg_comm *comm, int world_rank)
 {
     const struct rg_context *context = comm->context;
-    const uint32_t none = RG_ROUTE_NULL;
+    struct rg_route broken = {.kind = RG_ROUTE_NULL};
     struct rg_plan *plan;
     int rank, status = RG_EINVAL;
 
@@ -325,11 +325,30 @@ int rg_comm_break_route(struct rg_comm *comm, int world_rank)
                                       block_plan_offset(comm->view->capacity,
                                                         comm->plan_index));
     rank = rg_view_rank_of(comm->view, rg_view_slot_of(comm->view, world_rank));
-    if (rank >= 0 && world_rank != comm_rank(comm))
-        status = context->ops->memory->copy(
-            context->device, &plan->routes[rank].kind, &none, sizeof none);
+    if (rank >= 0 && world_rank != comm_rank(comm)) {
+        broken.slot = comm->plan->routes[rank].slot;
+        /* Kind and slot are one word: teams may be reading it. */
+        status = context->ops->memory->copy_words(
+            context->device, (uint64_t *)(void *)&plan->routes[rank],
+            (const uint64_t *)(const void *)&broken, 1);
+    }
     pthread_mutex_unlock(&comm->lock);
     return status;
+}
+
+int rg_comm_route(struct rg_comm *comm, int world_rank,
+                  enum rg_route_kind *kind_out)
+{
+    int rank;
+
+    pthread_mutex_lock(&comm->lock);
+    rank = rg_view_rank_of(comm->view, rg_view_slot_of(comm->view, world_rank));
+    if (rank >= 0)
+        *kind_out = comm->view->backend == RG_BACKEND_LEGACY
+                        ? RG_ROUTE_NULL
+                        : (enum rg_route_kind)comm->plan->routes[rank].kind;
+    pthread_mutex_unlock(&comm->lock);
+    return rank >= 0 ? RG_OK : RG_EINVAL;
 }
 
 /* Slower kinds have higher numbers, own memory apart. */
@@ -413,8 +432,8 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
 /* The most telling of the reasons that teams met. */
 static int reasons_status(uint64_t reasons)
 {
-    static const int order[] = {RG_EUNAVAILABLE, RG_ETIMEDOUT, RG_EABORTED,
-                                RG_EFAILED};
+    static const int order[] = {RG_EUNAVAILABLE, RG_EINVAL, RG_ETIMEDOUT,
+                                RG_EABORTED, RG_EFAILED};
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (reasons & 1ull << -order[i])
