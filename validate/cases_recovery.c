@@ -50,7 +50,8 @@ enum {
     ON_ROUTES = 64,  /* as route_conformance.*, around a transfer probe */
     BREAKS = 128,    /* links between devices break, and nobody is lost */
     ON_HOSTS = 256,  /* as hosts.*, of scripts/hosts: whose cables are pulled */
-    ALL_OF_HOST = 512 /* what hits a rank hits each of its host */
+    ALL_OF_HOST = 512, /* what hits a rank hits each of its host */
+    ABORTS = 1024      /* whom it hits never begins what the others wait in */
 };
 
 #define ROW(row_name, row_ranks, row_plan, ...)                                \
@@ -199,16 +200,19 @@ static const struct recovery {
         "at seq 5 phase start rank %V rejoin; at seq 5 phase mid rank %V kill",
         .count = SMALL, .batch = 2, .steps = 24, .flags = ON_ROUTES,
         .probe = RG_PROBE_PUT),
-    ROW("cut", 2, "at seq 9 phase mid rank %V cut 4s", .settings = BUSY,
-        .count = LARGE / 4, .batch = 8, .steps = 24, .flags = ON_HOSTS),
-    ROW("split", 3,
-        "at seq 9 phase mid rank %O split 4s; at seq 9 phase mid rank %V split "
-        "4s",
-        .settings = BUSY, .count = LARGE / 4, .batch = 8, .steps = 24,
-        .flags = ON_HOSTS),
-    ROW("stop", 3, "at seq 9 phase mid rank %V stop 4s", .settings = BUSY,
+    ROW("cut.start", 2, "at seq 9 phase start rank %V cut 4s", .settings = BUSY,
         .count = LARGE / 4, .batch = 8, .steps = 24,
-        .flags = ON_HOSTS | ALL_OF_HOST),
+        .flags = ON_HOSTS | ABORTS),
+    ROW("cut.mid", 2, "at seq 9 phase mid rank %V cut 4s", .settings = BUSY,
+        .count = LARGE / 4, .batch = 8, .steps = 24, .flags = ON_HOSTS),
+    ROW("split.start", 3,
+        "at seq 9 phase start rank %O split 4s; at seq 9 phase start rank %V "
+        "split 4s",
+        .settings = BUSY, .count = LARGE / 4, .batch = 8, .steps = 24,
+        .flags = ON_HOSTS | ABORTS),
+    ROW("stop.start", 3, "at seq 9 phase start rank %V stop 4s",
+        .settings = BUSY, .count = LARGE / 4, .batch = 8, .steps = 24,
+        .flags = ON_HOSTS | ALL_OF_HOST | ABORTS),
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
@@ -544,7 +548,6 @@ static void expect_hosts(const struct rg_fault_plan *plan,
     played->stages[0] = played->stages[2] = all;
     played->stages[1] = played->witnesses;
     played->least[1] = LEAST_AWAY;
-    played->hits = 1;
 }
 
 /* The members before a death, behind it, and behind a return. */
@@ -624,6 +627,7 @@ static void expect(const struct recovery *recovery, const struct rg_job *job,
     played->stay = played->breaks ? UINT64_MAX : 0;
     played->witnesses = UINT64_MAX;
     played->nstages = stages_of(recovery, job->size, who, played->stages);
+    played->aborts = recovery->flags & ABORTS;
     if (recovery->flags & ON_HOSTS)
         expect_hosts(played->plan, job, played);
 }

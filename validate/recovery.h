@@ -128,7 +128,7 @@ struct rg_recovery_played {
     const struct rg_supervision *supervision;
     struct rg_fault_plan *plan;
     int bootstrap; /* a rank dies before there is a group: the others hear it */
-    int hits;      /* each witness has seen an invocation aborted */
+    int aborts;    /* each witness has seen an invocation aborted */
     int breaks;    /* links of the plan break: others take their place */
     /* Bitmaps of ranks: must have been let in again; must never have been. */
     uint64_t out, stay;

@@ -183,13 +183,13 @@ static void judge_stages(struct judge *judge, int rank,
 }
 
 /* The fault came while invocations were under way. */
-static void judge_hit(struct judge *judge, int rank,
-                      const struct rg_recovery_played *played)
+static void judge_aborts(struct judge *judge, int rank,
+                         const struct rg_recovery_played *played)
 {
     const struct rg_recovery_report *report = judge->last[rank];
     int aborted = 0;
 
-    if (report == NULL || !played->hits || !(played->witnesses >> rank & 1))
+    if (report == NULL || !played->aborts || !(played->witnesses >> rank & 1))
         return;
     for (int i = 0; i < report->lines; i++)
         aborted += rg_recovery_lines(report)[i].state == RG_OUTCOME_ABORTED;
@@ -490,7 +490,7 @@ void rg_recovery_judge(const struct rg_recovery_played *played,
         if (is_member(&judge, r)) {
             judge_member(&judge, r);
             judge_stages(&judge, r, played);
-            judge_hit(&judge, r, played);
+            judge_aborts(&judge, r, played);
             judge_returns(&judge, r, played);
         } else {
             judge_outsider(&judge, r);
