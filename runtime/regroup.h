@@ -287,6 +287,19 @@ int rg_comm_route(struct rg_comm *comm, int world_rank,
                   enum rg_route_kind *kind_out);
 
 /*
+ * What this rank's host proxy has sent to that rank for this communicator:
+ * payload of puts, and all bytes with it (headers, signals, acknowledgements),
+ * without what the network adds. Zeroes where it has sent nothing. RG_EINVAL:
+ * no rank of the job.
+ */
+struct rg_traffic {
+    uint64_t payload;
+    uint64_t sent;
+};
+int rg_comm_traffic(struct rg_comm *comm, int world_rank,
+                    struct rg_traffic *traffic_out);
+
+/*
  * For fault plans: from now on this rank's teams find the route to that rank
  * unavailable, as far as they put by it, also teams of a launch under way; the
  * next view has another one, or none. On any thread. RG_EINVAL: no member of

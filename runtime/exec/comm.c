@@ -12,6 +12,7 @@
 #include "runtime/exec/proxy_path.h"
 #include "runtime/exec/select.h"
 #include "runtime/transfer/route_table.h"
+#include "runtime/transfer/routes/proxy/proxy.h"
 
 enum { COMM_TEAM_ALIGN = 4096 };
 
@@ -310,6 +311,20 @@ int rg_comm_members(struct rg_comm *comm, int *world_rank_out)
 int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out)
 {
     *seq_out = rg_load_relaxed(&comm->seq);
+    return RG_OK;
+}
+
+int rg_comm_traffic(struct rg_comm *comm, int world_rank,
+                    struct rg_traffic *traffic_out)
+{
+    struct rg_proxy *proxy = rg_proxy_path_proxy(comm->proxy);
+    struct rg_engine_traffic traffic = {0};
+
+    if (world_rank < 0 || world_rank >= comm->context->config.size)
+        return RG_EINVAL;
+    if (proxy)
+        rg_proxy_get_traffic(proxy, world_rank, &traffic);
+    *traffic_out = (struct rg_traffic){traffic.payload, traffic.sent};
     return RG_OK;
 }
 
