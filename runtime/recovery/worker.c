@@ -306,6 +306,7 @@ static int check_selection(const struct rg_recovery *recovery,
         status = rg_policy_fits(&comm->layout, comm->view->policy, input);
     if (status)
         return status;
+    rg_comm_routes_report(comm, comm->view);
     rg_policy_report(&comm->layout, input);
     report_selection(recovery);
     return RG_OK;
