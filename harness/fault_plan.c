@@ -23,8 +23,9 @@ static const char *const triggers[] = {"none",   "seq",  "view",
 static const char *const phases[] = {
     "any",     "start", "mid",  "complete",  "parked",
     "quiesce", "apply", "idle", "bootstrap", NULL};
-static const char *const actions[] = {
-    "none", "kill", "stop", "exit", "error", "rejoin", "drop", "delay", NULL};
+static const char *const actions[] = {"none",  "kill",  "stop",  "exit",
+                                      "error", "cut",   "split", "rejoin",
+                                      "drop",  "break", "delay", NULL};
 static const struct unit {
     const char *name;
     uint64_t ns;
@@ -307,6 +308,12 @@ static int read_action(struct reader *reader, struct rg_fault *fault, int first,
     return status;
 }
 
+static int lasts(const struct rg_fault *fault)
+{
+    return fault->action == RG_FAULT_STOP || fault->action == RG_FAULT_CUT ||
+           fault->action == RG_FAULT_SPLIT;
+}
+
 static int read_rank_fault(struct reader *reader, struct rg_fault *fault)
 {
     int status = read_rank(reader, &fault->rank);
@@ -314,8 +321,8 @@ static int read_rank_fault(struct reader *reader, struct rg_fault *fault)
     fault->to = -1;
     if (status == RG_OK)
         status = read_action(reader, fault, RG_FAULT_KILL, RG_FAULT_REJOIN,
-                             "kill, stop, exit, error or rejoin");
-    if (status == RG_OK && fault->action == RG_FAULT_STOP)
+                             "kill, stop, exit, error, cut, split or rejoin");
+    if (status == RG_OK && lasts(fault))
         status = read_duration(reader, &fault->duration_ns);
     return status;
 }
@@ -326,8 +333,8 @@ static int read_link_fault(struct reader *reader, struct rg_fault *fault)
 
     if (status == RG_OK)
         status = read_action(reader, fault, RG_FAULT_DROP, RG_FAULT_DELAY,
-                             "drop or delay");
-    if (status != RG_OK || fault->action == RG_FAULT_DROP)
+                             "drop, break or delay");
+    if (status != RG_OK || fault->action != RG_FAULT_DELAY)
         return status;
     status = read_duration(reader, &fault->duration_ns);
     if (status != RG_OK || !is_word(reader, "jitter"))
@@ -591,7 +598,7 @@ static void put_fault(struct writer *writer, const struct rg_fault *fault)
     else
         put(writer, " rank %d", fault->rank);
     put(writer, " %s", actions[fault->action]);
-    if (fault->action == RG_FAULT_STOP || fault->action == RG_FAULT_DELAY) {
+    if (lasts(fault) || fault->action == RG_FAULT_DELAY) {
         put(writer, " ");
         put_duration(writer, fault->duration_ns);
     }

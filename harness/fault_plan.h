@@ -5,14 +5,17 @@
  *     at seq 100 phase mid rank 2 kill
  *     at seq 100 phase start rank 1 stop 3s
  *     at seq 50 link 0->3 drop
+ *     at seq 50 link 0->3 break
  *     at seq 50 link 0->3 delay 2ms jitter 1ms
+ *     at seq 100 phase mid rank 3 cut 3s
  *     at view 2 phase quiesce rank 0 kill
  *     at replay 7 of graph A rank 3 kill
  *     at time 5s rank 2 rejoin
  *
  * Each entry is one fault and is injected once; none stands there twice.
- * Durations are whole numbers
- * with a unit: ns, us, ms or s. A link is directed.
+ * Durations are whole numbers with a unit: ns, us, ms or s. A link is directed.
+ * `cut` and `split` are for the hosts that scripts/hosts makes
+ * (harness/hosts.h), and for a time only.
  *
  * A plan says what shall happen; whoever injects a fault counts it with
  * rg_fault_plan_count(), and a plan with an entry that was not injected tested
@@ -54,8 +57,11 @@ enum rg_fault_action {
     RG_FAULT_STOP,   /* SIGSTOP, and SIGCONT after duration_ns */
     RG_FAULT_EXIT,   /* the process leaves, without a word to the group */
     RG_FAULT_ERROR,  /* its device fails */
+    RG_FAULT_CUT,    /* its host's cable is unplugged for duration_ns */
+    RG_FAULT_SPLIT,  /* the same, but hosts that are split reach each other */
     RG_FAULT_REJOIN, /* the rank is started anew */
-    RG_FAULT_DROP,   /* a link fails for good */
+    RG_FAULT_DROP,   /* a link of the control plane fails for good */
+    RG_FAULT_BREAK,  /* a route between devices fails for good */
     RG_FAULT_DELAY,  /* a link takes duration_ns longer, +- jitter_ns */
     RG_FAULT_COUNT
 };

@@ -4,6 +4,7 @@ librg_harness_a_SOURCES = \
 	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
 	harness/fault_plan.c harness/fault_plan.h \
 	harness/group.c harness/group.h \
+	harness/hosts.c harness/hosts.h \
 	harness/hub.c harness/hub.h \
 	harness/input.c harness/input.h \
 	harness/launch.c harness/launch.h \

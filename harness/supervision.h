@@ -33,7 +33,7 @@ struct rg_injection {
     int32_t rank;   /* whom it hits */
     int32_t unused;
     uint64_t delay_ns;    /* from now on */
-    uint64_t duration_ns; /* of a stop */
+    uint64_t duration_ns; /* of a stop, a cut or a split */
 };
 
 /* A fault that happened. */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/hosts.h"
 #include "harness/hub.h"
 #include "harness/process.h"
 #include "harness/verdict.h"
@@ -24,9 +25,17 @@ enum {
 
 #define NS_PER_MS UINT64_C(1000000)
 
-enum timer_kind { DO_NOTHING = 0, DO_KILL, DO_STOP, DO_CONTINUE, DO_START };
+enum timer_kind {
+    DO_NOTHING = 0,
+    DO_KILL,
+    DO_STOP,
+    DO_CONTINUE,
+    DO_CUT,
+    DO_HEAL,
+    DO_START
+};
 
-/* What is to be done later. All but a start end with the life. */
+/* What is to be done later. All but a start and a heal end with the life. */
 struct timer {
     enum timer_kind kind;
     uint64_t at_ns;
@@ -245,13 +254,18 @@ static void welcome(struct rg_supervisor *self)
     rg_bytes_fini(&body);
 }
 
+static int outlives(const struct timer *timer)
+{
+    return timer->kind == DO_START || timer->kind == DO_HEAL;
+}
+
 /* The worker is gone: its last words are taken, `end` says how it was. */
 static void bury(struct rg_supervisor *self, const struct rg_end *end, int code)
 {
     note(self, RG_RECORD_END, end, sizeof *end);
     rg_wire_fini(&self->life.wire);
     for (int i = 0; i < TIMERS_MAX; i++)
-        if (self->timers[i].kind != DO_START)
+        if (!outlives(&self->timers[i]))
             self->timers[i].kind = DO_NOTHING;
     self->fate.last = *end;
     self->fate.code = rg_exit_worse(self->fate.code, code);
@@ -367,6 +381,29 @@ static void do_stop(struct rg_supervisor *self, const struct timer *timer)
     note_fault(self, &timer->injection, timer->asked_ns, now);
 }
 
+/* The host's cable; its own processes go on, this one, too. */
+static void do_cut(struct rg_supervisor *self, const struct timer *timer)
+{
+    const char *verb =
+        timer->injection.action == RG_FAULT_SPLIT ? "split" : "cut";
+    struct timer next = *timer;
+    int status;
+
+    next.kind = DO_HEAL;
+    next.at_ns = rg_now_ns() + timer->injection.duration_ns;
+    status = set_timer(self, &next);
+    if (status == RG_OK)
+        status = rg_hosts_do(verb, self->job->host);
+    if (status == RG_OK)
+        note_fault(self, &timer->injection, timer->asked_ns, rg_now_ns());
+    reply(self, timer->reply, status);
+}
+
+static void do_heal(struct rg_supervisor *self)
+{
+    note_failure(self, rg_hosts_do("heal", self->job->host));
+}
+
 static void do_start(struct rg_supervisor *self, const struct timer *timer)
 {
     give_life(self);
@@ -385,6 +422,12 @@ static void do_timer(struct rg_supervisor *self, const struct timer *timer)
     case DO_CONTINUE:
         rg_process_signal(&self->life.process, SIGCONT);
         reply(self, timer->reply, RG_OK);
+        break;
+    case DO_CUT:
+        do_cut(self, timer);
+        break;
+    case DO_HEAL:
+        do_heal(self);
         break;
     case DO_START:
         do_start(self, timer);
@@ -454,6 +497,11 @@ static int inject(struct rg_supervisor *self, uint32_t id,
         return schedule(self, DO_KILL, injection, id);
     case RG_FAULT_STOP:
         return schedule(self, DO_STOP, injection, id);
+    case RG_FAULT_CUT:
+    case RG_FAULT_SPLIT:
+        if (!rg_hosts_present())
+            return RG_ENOTSUP;
+        return schedule(self, DO_CUT, injection, id);
     case RG_FAULT_REJOIN:
         return schedule(self, DO_START, injection, id);
     case RG_FAULT_EXIT:
@@ -461,6 +509,7 @@ static int inject(struct rg_supervisor *self, uint32_t id,
         break;
     case RG_FAULT_ERROR:
     case RG_FAULT_DROP:
+    case RG_FAULT_BREAK:
     case RG_FAULT_DELAY:
         break;
     default:
@@ -637,7 +686,7 @@ static void serve_hub(struct rg_supervisor *self)
 
 /* ---- a scenario --------------------------------------------------------- */
 
-/* Tells the hub when no worker runs and none is to come. */
+/* Tells the hub when no worker runs, none is to come, and the host is back. */
 static void say_idle(struct rg_supervisor *self)
 {
     struct rg_bytes body = {0};
@@ -646,7 +695,7 @@ static void say_idle(struct rg_supervisor *self)
     if (self->said_idle || lives(self))
         return;
     for (int i = 0; i < TIMERS_MAX; i++)
-        if (self->timers[i].kind == DO_START)
+        if (outlives(&self->timers[i]))
             return;
     self->said_idle = 1;
     status = rg_bytes_append(&body, &self->fate, sizeof self->fate);
@@ -655,6 +704,16 @@ static void say_idle(struct rg_supervisor *self)
     note_failure(self, status);
     tell_hub(self, RG_FRAME_IDLE, self->restarts, body.data, body.used);
     rg_bytes_fini(&body);
+}
+
+/* What is not to happen any more; no host stays unplugged. */
+static void drop_timers(struct rg_supervisor *self)
+{
+    for (int i = 0; i < TIMERS_MAX; i++) {
+        if (self->timers[i].kind == DO_HEAL)
+            do_heal(self);
+        self->timers[i].kind = DO_NOTHING;
+    }
 }
 
 static void watch_deadline(struct rg_supervisor *self)
@@ -666,8 +725,7 @@ static void watch_deadline(struct rg_supervisor *self)
     if (self->overdue || now < self->deadline_ns)
         return;
     self->overdue = 1;
-    for (int i = 0; i < TIMERS_MAX; i++)
-        self->timers[i].kind = DO_NOTHING;
+    drop_timers(self);
     if (lives(self)) {
         self->life.hang = 1;
         rg_process_signal(&self->life.process, SIGKILL);
@@ -756,6 +814,7 @@ int rg_supervisor_run(struct rg_supervisor *self,
             wait_for_something(self);
     }
     kill_and_reap(self);
+    drop_timers(self);
     rg_wire_fini(&self->life.wire);
     if (self->status != RG_OK) {
         rg_supervision_fini(&result);

@@ -62,6 +62,9 @@ int rg_worker_ticket(struct rg_worker *worker, int known, int timeout_ms,
  *   KILL, STOP  this rank, by its supervisor, delay_ns from now. Without a
  *               delay a kill does not return, and a stop returns when the
  *               process goes on. With one, both return at once.
+ *   CUT, SPLIT  this rank's host, in the same way; without a delay the call
+ *               returns when it is done. RG_ENOTSUP: this is no host of
+ *               scripts/hosts.
  *   REJOIN      any rank: a new process of it is started when its last one has
  *               ended, but not before delay_ns from now. Returns at once.
  *   others      the worker commits them itself, right behind this call; behind

@@ -279,9 +279,31 @@ int rg_comm_limits(struct rg_comm *comm, const struct rg_algo *algo,
                    struct rg_comm_limits *limits_out);
 
 /*
+ * By which route this rank reaches that one in the view that is in force here;
+ * RG_ROUTE_NULL under the legacy backend, which uses none. RG_EINVAL: no member
+ * of the view.
+ */
+int rg_comm_route(struct rg_comm *comm, int world_rank,
+                  enum rg_route_kind *kind_out);
+
+/*
+ * What this rank's host proxy has sent to that rank for this communicator:
+ * payload of puts, and all bytes with it (headers, signals, acknowledgements),
+ * without what the network adds. Zeroes where it has sent nothing. RG_EINVAL:
+ * no rank of the job.
+ */
+struct rg_traffic {
+    uint64_t payload;
+    uint64_t sent;
+};
+int rg_comm_traffic(struct rg_comm *comm, int world_rank,
+                    struct rg_traffic *traffic_out);
+
+/*
  * For fault plans: from now on this rank's teams find the route to that rank
- * unavailable, as far as they put by it; the next view has another one, or
- * none. Call it between launches. RG_EINVAL: no member of the view.
+ * unavailable, as far as they put by it, also teams of a launch under way; the
+ * next view has another one, or none. On any thread. RG_EINVAL: no member of
+ * the view.
  */
 int rg_comm_break_route(struct rg_comm *comm, int world_rank);
 
@@ -298,8 +320,10 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out);
 /*
  * RG_OK while every invocation so far has ended well here; else why the last
  * one that did not was stopped: RG_ETIMEDOUT, RG_EABORTED, RG_EFAILED,
- * RG_EUNAVAILABLE. Out of the group: RG_EISOLATED, RG_ECLOSED. Cheap: reads
- * mapped memory. `clear` takes note of what has failed so far.
+ * RG_EUNAVAILABLE (a route carries nothing), RG_EINVAL (a transfer beyond the
+ * end of a region; the routes stay). Out of the group: RG_EISOLATED,
+ * RG_ECLOSED. Cheap: reads mapped memory. `clear` takes note of what has failed
+ * so far.
  */
 int rg_comm_error(struct rg_comm *comm);
 void rg_comm_clear_error(struct rg_comm *comm);

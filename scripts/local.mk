@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
 	scripts/test/no-cmocka.t \
+	scripts/test/partition.t \
 	scripts/test/plot.t \
 	scripts/test/plot-recovery.t \
 	scripts/test/plot-tune.t \
@@ -32,6 +33,7 @@ TESTS += \
 	scripts/test/hosts.t \
 	scripts/test/layers.t \
 	scripts/test/lists.t \
+	scripts/test/partition.t \
 	scripts/test/plot.t \
 	scripts/test/plot-recovery.t \
 	scripts/test/plot-tune.t \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/hosts.h"
 #include "harness/wait.h"
 #include "validate/recovery.h"
 
@@ -23,6 +24,11 @@ enum {
 #define FAST                                                                   \
     "RG_HEARTBEAT_MS=50;RG_HEARTBEAT_MISS_MS=600;RG_WINDOW_MS=300;"            \
     "RG_DEADLINE_MS=1000;RG_ISOLATE_MS=500"
+
+/* The same where a host is missing for seconds, and the others are busy. */
+#define BUSY                                                                   \
+    "RG_HEARTBEAT_MS=100;RG_HEARTBEAT_MISS_MS=1000;RG_WINDOW_MS=500;"          \
+    "RG_DEADLINE_MS=1500;RG_ISOLATE_MS=500"
 
 /* Nothing that waits for a peer ends by itself while a case lasts. */
 #define PATIENT "RG_DEADLINE_MS=600000"
@@ -41,7 +47,11 @@ enum {
     ON_LEGACY = 8,   /* also as selection.backend.*, of a legacy group */
     OF_REPLAYS = 16, /* as replay.*, with a graph that outlives the change */
     RETURNS = 32,    /* whom it hits comes back */
-    ON_ROUTES = 64   /* as route_conformance.*, around a transfer probe */
+    ON_ROUTES = 64,  /* as route_conformance.*, around a transfer probe */
+    BREAKS = 128,    /* links between devices break, and nobody is lost */
+    ON_HOSTS = 256,  /* as hosts.*, of scripts/hosts: whose cables are pulled */
+    ALL_OF_HOST = 512, /* what hits a rank hits each of its host */
+    ABORTS = 1024      /* whom it hits never begins what the others wait in */
 };
 
 #define ROW(row_name, row_ranks, row_plan, ...)                                \
@@ -55,7 +65,7 @@ enum {
  */
 static const struct recovery {
     const char *name;
-    int ranks; /* at least */
+    int ranks; /* at least; ON_HOSTS: hosts */
     const char *plan;
     const char *settings;
     int flags;
@@ -165,6 +175,14 @@ static const struct recovery {
         .flags = HITS_ONE),
     ROW("heal.ten", 3, "", .settings = FAST, .cut = CUT_LAST, .flags = HITS_ONE,
         .rounds = 10),
+    ROW("break.start", 2, "at seq 5 phase start link %O->%V break",
+        .flags = BREAKS, .count = LARGE),
+    ROW("break.mid", 2, "at seq 5 phase mid link %O->%V break", .flags = BREAKS,
+        .count = LARGE),
+    ROW("break.both", 2,
+        "at seq 5 phase mid link %O->%V break; at seq 5 phase mid link %V->%O "
+        "break",
+        .flags = BREAKS, .count = LARGE),
     ROW("churn", 2, "", .flags = HITS_ONE, .churn = 3, .steps = 300),
     ROW("death", 2, "at seq 5 phase start rank %V kill", .flags = OF_REPLAYS),
     ROW("rejoin", 2,
@@ -182,6 +200,19 @@ static const struct recovery {
         "at seq 5 phase start rank %V rejoin; at seq 5 phase mid rank %V kill",
         .count = SMALL, .batch = 2, .steps = 24, .flags = ON_ROUTES,
         .probe = RG_PROBE_PUT),
+    ROW("cut.start", 2, "at seq 9 phase start rank %V cut 4s", .settings = BUSY,
+        .count = LARGE / 4, .batch = 8, .steps = 24,
+        .flags = ON_HOSTS | ABORTS),
+    ROW("cut.mid", 2, "at seq 9 phase mid rank %V cut 4s", .settings = BUSY,
+        .count = LARGE / 4, .batch = 8, .steps = 24, .flags = ON_HOSTS),
+    ROW("split.start", 3,
+        "at seq 9 phase start rank %O split 4s; at seq 9 phase start rank %V "
+        "split 4s",
+        .settings = BUSY, .count = LARGE / 4, .batch = 8, .steps = 24,
+        .flags = ON_HOSTS | ABORTS),
+    ROW("stop.start", 3, "at seq 9 phase start rank %V stop 4s",
+        .settings = BUSY, .count = LARGE / 4, .batch = 8, .steps = 24,
+        .flags = ON_HOSTS | ALL_OF_HOST | ABORTS),
 };
 
 enum { N_RECOVERIES = sizeof(recoveries) / sizeof(recoveries[0]) };
@@ -261,11 +292,19 @@ static void write_plan(const struct recovery *recovery, int size, enum who who,
                              rounds, text + n, RG_RECOVERY_PLAN_MAX - n);
 }
 
-/* ---- who is left -------------------------------------------------------- */
+/* ---- hosts -------------------------------------------------------------- */
+
+/* Ranks are dealt out host by host, as many to each. */
+static int per_host(const struct rg_job *job)
+{
+    return job->hosts > 0 && job->size % job->hosts == 0
+               ? job->size / job->hosts
+               : job->size;
+}
 
 static uint64_t below(int rank)
 {
-    return (UINT64_C(1) << rank) - 1;
+    return rank >= 64 ? UINT64_MAX : (UINT64_C(1) << rank) - 1;
 }
 
 static int ends_process(const struct rg_fault *fault)
@@ -274,10 +313,62 @@ static int ends_process(const struct rg_fault *fault)
            fault->action == RG_FAULT_ERROR;
 }
 
+static uint64_t ranks_of_host(int rank, int per)
+{
+    return below(per) << (rank / per * per);
+}
+
+/* The plan again for each other rank of the host that is hit. */
+static void write_neighbours(const struct recovery *recovery, int size, int per,
+                             enum who who, char *text)
+{
+    const int victim = number_of('V', size, who, 0);
+    const int first = victim / per * per;
+    size_t n = strlen(text);
+
+    for (int rank = first; rank < first + per; rank++) {
+        /* A round's %V of a job that ends with it. */
+        if (rank != victim)
+            n += write_round(recovery->plan, rank + 1, LEAF, 0, text + n,
+                             RG_RECOVERY_PLAN_MAX - n);
+    }
+}
+
+/*
+ * Who goes on when hosts are away: the largest part of those that still reach
+ * each other. Of halves, the one with rank 0.
+ */
+static uint64_t majority(const struct rg_fault_plan *plan, int size, int per)
+{
+    uint64_t rest = below(size), split = 0, best = 0;
+
+    for (int i = 0; i < rg_fault_plan_size(plan); i++) {
+        const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
+        const uint64_t host = ranks_of_host(fault->rank, per);
+
+        rest &= ~host;
+        if (fault->action == RG_FAULT_SPLIT)
+            split |= host;
+        else if (fault->action == RG_FAULT_CUT)
+            best = host;
+    }
+    for (int i = 0; i < 2; i++) {
+        const uint64_t part = i ? split : rest;
+        const int more =
+            __builtin_popcountll(part) - __builtin_popcountll(best);
+
+        if (more > 0 || (more == 0 && part & 1))
+            best = part;
+    }
+    return best;
+}
+
+/* ---- who is left -------------------------------------------------------- */
+
 /* All but those whose process ends and that no plan starts anew. */
 static uint64_t left_by(const struct rg_fault_plan *plan, int size)
 {
-    uint64_t left = size == 64 ? UINT64_MAX : below(size);
+    uint64_t left = below(size);
 
     for (int i = 0; i < rg_fault_plan_size(plan); i++) {
         const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
@@ -445,6 +536,25 @@ static void fill_scenario(const struct recovery *recovery, int size,
     write_plan(recovery, size, who, scenario->plan);
 }
 
+/* So many invocations are committed while a host is away, of those by which
+ * one that nobody should wait for any more would be seen to hold up others. */
+enum { LEAST_AWAY = 5 };
+
+/* What must be true of hosts that were away, and of the others meanwhile. */
+static void expect_hosts(const struct rg_fault_plan *plan,
+                         const struct rg_job *job,
+                         struct rg_recovery_played *played)
+{
+    const uint64_t all = below(job->size);
+
+    played->witnesses = majority(plan, job->size, per_host(job));
+    played->out = all & ~played->witnesses;
+    played->nstages = 3;
+    played->stages[0] = played->stages[2] = all;
+    played->stages[1] = played->witnesses;
+    played->least[1] = LEAST_AWAY;
+}
+
 /* The members before a death, behind it, and behind a return. */
 static int stages_of(const struct recovery *recovery, int size, enum who who,
                      uint64_t *stages_out)
@@ -460,6 +570,87 @@ static int stages_of(const struct recovery *recovery, int size, enum who who,
     return recovery->flags & RETURNS ? 3 : 2;
 }
 
+/* Whether some routes are switched off. */
+static int is_narrowed(void)
+{
+    static const char *const switches[] = {
+        "RG_DISABLE_P2P_ROUTE", "RG_DISABLE_HOST_PROXY_ROUTE",
+        "MOONCAKE_PG_DISABLE_P2P_ROUTE",
+        "MOONCAKE_PG_DISABLE_HOST_PROXY_ROUTE"};
+
+    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+        const char *value = getenv(switches[i]);
+
+        if (value != NULL && strcmp(value, "0") != 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Why the row says nothing in this job; null: it does. */
+static const char *inapplicable(const struct recovery *recovery, enum who who,
+                                const struct rg_job *job)
+{
+    const int per = per_host(job);
+    const int victim = number_of('V', job->size, who, 0);
+    const int other = number_of('O', job->size, who, 0);
+
+    if (recovery->flags & BREAKS && is_narrowed())
+        return "there is no other route to go on by";
+    if (recovery->flags & BREAKS && victim / per != other / per)
+        return "the two ranks are not on one host";
+    if (!(recovery->flags & ON_HOSTS))
+        return NULL;
+    if (!rg_hosts_present())
+        return "needs hosts of scripts/hosts";
+    if (job->size % job->hosts != 0)
+        return "needs as many ranks on each host";
+    return job->hosts < recovery->ranks ? "needs more hosts" : NULL;
+}
+
+static int applies(const struct rg_suite *suite,
+                   const struct recovery *recovery, enum who who,
+                   struct rg_case_result *result)
+{
+    const char *why;
+
+    if (!has_ranks(suite, recovery->ranks, result))
+        return 0;
+    why = inapplicable(recovery, who, suite->job);
+    if (why == NULL)
+        return 1;
+    result->skipped = 1;
+    snprintf(result->text, sizeof(result->text), "%s", why);
+    return 0;
+}
+
+static void expect(const struct recovery *recovery, const struct rg_job *job,
+                   enum who who, struct rg_recovery_played *played)
+{
+    played->bootstrap = recovery->flags & BOOTSTRAP;
+    played->breaks = recovery->flags & BREAKS;
+    played->stay = played->breaks ? UINT64_MAX : 0;
+    played->witnesses = UINT64_MAX;
+    played->nstages = stages_of(recovery, job->size, who, played->stages);
+    played->aborts = recovery->flags & ABORTS;
+    if (recovery->flags & ON_HOSTS)
+        expect_hosts(played->plan, job, played);
+}
+
+/* The suite's own group is not to see that a host is away. */
+static void play_apart(struct rg_suite *suite,
+                       struct rg_recovery_scenario *scenario,
+                       struct rg_recovery_played *played,
+                       struct rg_case_result *result)
+{
+    const uint64_t first_seq = suite->first_seq;
+
+    rg_suite_close(suite);
+    play_and_judge(suite, scenario, played, result);
+    rg_case_expect_ok(result, rg_suite_open(suite, first_seq),
+                      "the group behind the case");
+}
+
 static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
                          struct rg_case_result *result)
 {
@@ -467,27 +658,30 @@ static void run_recovery(struct rg_suite *suite, const struct rg_case *test,
     const enum who who = (enum who)test->param[PARAM_WHO];
     const int size = suite->job->size;
     struct rg_recovery_scenario scenario;
-    struct rg_recovery_played played = {.bootstrap =
-                                            recovery->flags & BOOTSTRAP};
-    struct rg_fault_plan *plan;
+    struct rg_recovery_played played = {0};
 
-    if (!has_ranks(suite, recovery->ranks, result))
+    if (!applies(suite, recovery, who, result))
         return;
     begin_scenario(suite, test->param[PARAM_REPLAY], &scenario);
     if (test->param[PARAM_BACKEND] != RG_BACKEND_UNSET)
         scenario.backend = test->param[PARAM_BACKEND];
     fill_scenario(recovery, size, who, &scenario);
-    if (rg_case_expect_ok(result,
-                          rg_fault_plan_create(scenario.plan, &plan, NULL),
-                          "fault plan") != RG_OK)
+    if (recovery->flags & ALL_OF_HOST)
+        write_neighbours(recovery, size, per_host(suite->job), who,
+                         scenario.plan);
+    if (rg_case_expect_ok(
+            result, rg_fault_plan_create(scenario.plan, &played.plan, NULL),
+            "fault plan") != RG_OK)
         return;
-    played.plan = plan;
-    scenario.members = left_by(plan, size);
+    scenario.members = left_by(played.plan, size);
     if (recovery->cut != NO_CUT && !scenario.comes_back)
         scenario.members = left_by_cut(border_of(recovery->cut, size), size);
-    played.nstages = stages_of(recovery, size, who, played.stages);
-    play_and_judge(suite, &scenario, &played, result);
-    rg_fault_plan_destroy(plan);
+    expect(recovery, suite->job, who, &played);
+    if (recovery->flags & ON_HOSTS)
+        play_apart(suite, &scenario, &played, result);
+    else
+        play_and_judge(suite, &scenario, &played, result);
+    rg_fault_plan_destroy(played.plan);
 }
 
 /* ---- the user's plan ---------------------------------------------------- */
@@ -542,6 +736,9 @@ static const char *refuse_entry(const struct rg_fault *fault, int ranks)
 
     if (fault->action == RG_FAULT_DELAY)
         return "links cannot be delayed here";
+    if ((fault->action == RG_FAULT_CUT || fault->action == RG_FAULT_SPLIT) &&
+        !rg_hosts_present())
+        return "only hosts of scripts/hosts can be cut off";
     if (fault->rank >= ranks || fault->to >= ranks)
         return "there is no such rank";
     if (by_time ? fault->at / 1000000 > LIMIT_MS / 2
@@ -624,13 +821,14 @@ static const struct group {
     {"selection.backend", ON_LEGACY, RG_BACKEND_LEGACY, 1, 0},
     {"replay", OF_REPLAYS, RG_BACKEND_UNSET, 0, 1},
     {"route_conformance", ON_ROUTES, RG_BACKEND_NEW, 1, 0},
+    {"hosts", ON_HOSTS, RG_BACKEND_UNSET, 1, 1},
 };
 
 enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
 static int is_in(const struct group *group, const struct recovery *recovery)
 {
-    const int apart = OF_REPLAYS | ON_ROUTES;
+    const int apart = OF_REPLAYS | ON_ROUTES | ON_HOSTS;
 
     return (recovery->flags & apart) == (group->flags & apart) &&
            (recovery->flags & group->flags) == group->flags;

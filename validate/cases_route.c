@@ -223,27 +223,75 @@ static void run_bounds(struct rg_suite *suite, const struct rg_case *test,
     end(&c);
 }
 
-/* Whether some routes are switched off. */
-static int is_narrowed(void)
+enum { ROUTE_RANKS_MAX = 64 };
+
+static void read_routes(struct conformance *c, enum rg_route_kind *kinds_out)
 {
-    static const char *const switches[] = {
-        "RG_DISABLE_P2P_ROUTE", "RG_DISABLE_HOST_PROXY_ROUTE",
-        "MOONCAKE_PG_DISABLE_P2P_ROUTE",
-        "MOONCAKE_PG_DISABLE_HOST_PROXY_ROUTE"};
-    int narrowed = 0;
+    const int size = c->suite->job->size;
 
-    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
-        const char *value = getenv(switches[i]);
+    for (int rank = 0; rank < size && rank < ROUTE_RANKS_MAX; rank++)
+        ok(c, rg_comm_route(c->suite->comm, rank, &kinds_out[rank]),
+           "rg_comm_route");
+}
 
-        narrowed |= value != NULL && strcmp(value, "0") != 0;
-    }
-    return narrowed;
+/* All have entered the first view, and nobody begins at a later seq. */
+static int meet(struct conformance *c)
+{
+    char none[1];
+
+    return ok(c, rg_comm_gather(c->suite->comm, none, 0, none), "barrier");
+}
+
+/* The put, and how its invocation ended: aborted, and one rank knows why. */
+static void go_beyond(struct conformance *c)
+{
+    struct rg_suite *suite = c->suite;
+    struct rg_outcome outcome = {.state = RG_OUTCOME_PENDING};
+    uint64_t seq = 0;
+    int error;
+
+    if (!ok(c,
+            rg_probes_launch(&c->probes, &c->request, suite->comm,
+                             suite->stream),
+            "rg_transfer_probe") ||
+        !ok(c, rg_comm_seq(suite->comm, &seq), "rg_comm_seq") ||
+        !ok(c, rg_comm_wait(suite->comm, seq, &outcome), "rg_comm_wait"))
+        return;
+    error = rg_comm_error(suite->comm);
+    if (outcome.state != RG_OUTCOME_ABORTED)
+        rg_case_fail(c->result, RG_EXIT_WRONG, "the put is %s",
+                     rg_outcome_name(outcome.state));
+    else if (suite->job->rank == 0 && error != RG_EINVAL)
+        rg_case_fail(c->result, RG_EXIT_WRONG, "refused with: %s",
+                     rg_status_string(error));
+    rg_comm_clear_error(suite->comm);
+}
+
+/* What is exchanged next goes by the routes that were there before. */
+static void expect_routes(struct conformance *c,
+                          const enum rg_route_kind *before)
+{
+    enum rg_route_kind after[ROUTE_RANKS_MAX] = {RG_ROUTE_NULL};
+    const int size = c->suite->job->size;
+
+    c->request.program = RG_TRANSFER_EXCHANGE;
+    c->request.turns = 1;
+    if (!ok(c, rg_probes_ask(&c->probes, &c->request), "rg_probes_ask") ||
+        !run_once(c))
+        return;
+    judge(c, turns_of(c));
+    read_routes(c, after);
+    for (int rank = 0; rank < size && rank < ROUTE_RANKS_MAX; rank++)
+        if (after[rank] != before[rank])
+            rg_case_fail(c->result, RG_EXIT_WRONG,
+                         "the route to rank %d was %s and is %s", rank,
+                         rg_route_name(before[rank]),
+                         rg_route_name(after[rank]));
 }
 
 /*
  * The refused put ends its invocation, aborted everywhere, with the reason at
- * the rank that made it. It costs the pair its route, so the group goes on only
- * where there is another.
+ * the rank that made it. Nothing else changes: the route has not failed.
  */
 static void run_beyond(struct rg_suite *suite, const struct rg_case *test,
                        struct rg_case_result *result)
@@ -254,30 +302,14 @@ static void run_beyond(struct rg_suite *suite, const struct rg_case *test,
         .bytes = 4096,
         .offset = (uint64_t)test->param[0],
         .peer = (uint64_t)suite->job->size - 1};
-    struct rg_outcome outcome = {.state = RG_OUTCOME_PENDING};
+    enum rg_route_kind routes[ROUTE_RANKS_MAX] = {RG_ROUTE_NULL};
     struct conformance c;
-    uint64_t seq = 0;
-    int error;
 
-    if (suite->job->size > 1 && is_narrowed()) {
-        skip(result, "there is no other route to go on by");
-        return;
-    }
-    if (begin(&c, suite, &request, result) &&
-        ok(&c,
-           rg_probes_launch(&c.probes, &c.request, suite->comm, suite->stream),
-           "rg_transfer_probe") &&
-        ok(&c, rg_comm_seq(suite->comm, &seq), "rg_comm_seq") &&
-        ok(&c, rg_comm_wait(suite->comm, seq, &outcome), "rg_comm_wait")) {
-        error = rg_comm_error(suite->comm);
-        if (outcome.state != RG_OUTCOME_ABORTED)
-            rg_case_fail(result, RG_EXIT_WRONG,
-                         "%d bytes beyond the end: the put is %s",
-                         test->param[0], rg_outcome_name(outcome.state));
-        else if (suite->job->rank == 0 && error != RG_EUNAVAILABLE)
-            rg_case_fail(result, RG_EXIT_WRONG, "refused with: %s",
-                         rg_status_string(error));
-        rg_comm_clear_error(suite->comm);
+    if (begin(&c, suite, &request, result) && meet(&c)) {
+        read_routes(&c, routes);
+        go_beyond(&c);
+        if (rg_case_can_go_on(result))
+            expect_routes(&c, routes);
     }
     end(&c);
 }
@@ -358,8 +390,7 @@ int rg_cases_route(struct rg_case_list *list)
 {
     static const struct rg_case others[] = {
         {.name = "bounds", .run = run_bounds},
-        /* In contexts of their own, which no other case finds without a route.
-         */
+        /* In contexts of their own: others want no view to change. */
         {.name = "beyond.by_one",
          .run = run_beyond,
          .first_seq = 2,

@@ -6,6 +6,7 @@ validate_rg_validate_SOURCES = \
 	validate/cases_replay.c \
 	validate/cases_results.c validate/cases_route.c \
 	validate/cases_selection.c \
+	validate/cases_traffic.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
 	validate/recovery.h validate/recovery_member.h \

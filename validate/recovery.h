@@ -97,6 +97,9 @@ struct rg_recovery_report {
     int32_t leaves;  /* planned changes in which somebody left */
     int32_t backend; /* enum rg_backend of the last view */
     int32_t unused;
+    /* enum rg_route_kind, by world rank: in the first view, and in the last. */
+    uint8_t first_routes[RG_RECOVERY_RANKS_MAX];
+    uint8_t routes[RG_RECOVERY_RANKS_MAX];
     struct rg_census before; /* there was a context */
     struct rg_census warm;   /* all members, some epochs later */
     struct rg_census end;    /* the last step is done */
@@ -125,8 +128,16 @@ struct rg_recovery_played {
     const struct rg_supervision *supervision;
     struct rg_fault_plan *plan;
     int bootstrap; /* a rank dies before there is a group: the others hear it */
-    int nstages;   /* which whoever lives through all has to see, in order: */
-    uint64_t stages[3]; /* members of committed invocations */
+    int aborts;    /* each witness has seen an invocation aborted */
+    int breaks;    /* links of the plan break: others take their place */
+    /* Bitmaps of ranks: must have been let in again; must never have been. */
+    uint64_t out, stay;
+    /* Which each witness that lives through all has to see, in order: members
+     * of committed invocations, of each stage at least so many. */
+    uint64_t witnesses;
+    int nstages;
+    uint64_t stages[3];
+    int least[3]; /* 0: one */
 };
 
 /*
@@ -135,7 +146,8 @@ struct rg_recovery_played {
  * the expected members; every invocation has the same outcome, epoch and
  * participants at all that know it; a committed one has the right bits, the
  * same everywhere; the last one is committed by all; all stages were seen;
- * nothing leaks.
+ * whoever was out is back; a pair whose link broke has gone from P2P to the
+ * host proxy, and no other pair; nothing leaks.
  */
 void rg_recovery_judge(const struct rg_recovery_played *played,
                        struct rg_case_result *result);

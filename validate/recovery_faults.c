@@ -81,17 +81,22 @@ static void commit(struct rg_recovery_member *self,
         .duration_ns = fault->duration_ns,
     };
 
-    rg_worker_inject(self->worker, &injection);
+    int status = rg_worker_inject(self->worker, &injection);
+
     if (fault->action == RG_FAULT_EXIT)
         _exit(RG_EXIT_PASS);
     if (fault->action == RG_FAULT_DROP) {
         self->faults.dropped |= UINT64_C(1) << fault->to;
         rg_context_drop_link(self->context, fault->to, 1);
     }
+    if (fault->action == RG_FAULT_BREAK && status == RG_OK)
+        status = rg_comm_break_route(self->comm, fault->to);
     if (fault->action == RG_FAULT_ERROR) {
         self->faults.abandoned = 1;
         rg_context_abandon(self->context);
     }
+    if (status != RG_OK)
+        rg_worker_event(self->worker, "fault refused", (uint64_t)-status);
 }
 
 static void commit_due(struct rg_recovery_member *self, int rank,

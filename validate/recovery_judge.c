@@ -137,25 +137,156 @@ static void judge_views(struct judge *judge)
     }
 }
 
+static int is_of_stage(const struct rg_recovery_line *line, uint64_t members)
+{
+    return line->state == RG_OUTCOME_COMMITTED && line->digest != 0 &&
+           line->participants == members;
+}
+
+/* How many lines are of the stage, from *at up to where the next one begins. */
+static int count_stage(const struct rg_recovery_report *report,
+                       const struct rg_recovery_played *played, int stage,
+                       int *at)
+{
+    int n = 0;
+
+    for (; *at < report->lines; ++*at) {
+        const struct rg_recovery_line *line = &rg_recovery_lines(report)[*at];
+
+        if (n > 0 && stage + 1 < played->nstages &&
+            is_of_stage(line, played->stages[stage + 1]))
+            break;
+        n += is_of_stage(line, played->stages[stage]);
+    }
+    return n;
+}
+
 /* One process, one capture: committed invocations of each stage, in order. */
 static void judge_stages(struct judge *judge, int rank,
                          const struct rg_recovery_played *played)
 {
     const struct rg_recovery_report *report = judge->last[rank];
-    int seen = 0;
+    int at = 0;
 
-    if (report == NULL || played->supervision->ranks[rank].fate.lives > 1)
+    if (report == NULL || !(played->witnesses >> rank & 1) ||
+        played->supervision->ranks[rank].fate.lives > 1)
         return;
-    for (int i = 0; i < report->lines && seen < played->nstages; i++) {
-        const struct rg_recovery_line *line = &rg_recovery_lines(report)[i];
+    for (int i = 0; i < played->nstages; i++) {
+        const int least = played->least[i] ? played->least[i] : 1;
+        const int n = count_stage(report, played, i, &at);
 
-        seen += line->state == RG_OUTCOME_COMMITTED && line->digest != 0 &&
-                line->participants == played->stages[seen];
+        if (n < least)
+            rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                         "rank %d: committed %d of members %#llx, not %d", rank,
+                         n, (unsigned long long)played->stages[i], least);
     }
-    if (seen < played->nstages)
+}
+
+/* The fault came while invocations were under way. */
+static void judge_aborts(struct judge *judge, int rank,
+                         const struct rg_recovery_played *played)
+{
+    const struct rg_recovery_report *report = judge->last[rank];
+    int aborted = 0;
+
+    if (report == NULL || !played->aborts || !(played->witnesses >> rank & 1))
+        return;
+    for (int i = 0; i < report->lines; i++)
+        aborted += rg_recovery_lines(report)[i].state == RG_OUTCOME_ABORTED;
+    if (aborted == 0)
         rg_case_fail(judge->result, RG_EXIT_RECOVERY,
-                     "rank %d: committed nothing of members %#llx", rank,
-                     (unsigned long long)played->stages[seen]);
+                     "rank %d: nothing was aborted: no collective was hit",
+                     rank);
+}
+
+static void judge_returns(struct judge *judge, int rank,
+                          const struct rg_recovery_played *played)
+{
+    const struct rg_recovery_report *report = judge->last[rank];
+
+    if (report == NULL)
+        return;
+    if (played->out >> rank & 1 && report->returns == 0)
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: has never been out of the group", rank);
+    if (played->stay >> rank & 1 && report->returns > 0)
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: was lost %d times", rank, report->returns);
+}
+
+/* ---- routes ------------------------------------------------------------- */
+
+static int is_broken(struct rg_fault_plan *plan, int a, int b)
+{
+    for (int i = 0; i < rg_fault_plan_size(plan); i++) {
+        const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
+
+        if (fault->action == RG_FAULT_BREAK &&
+            ((fault->rank == a && fault->to == b) ||
+             (fault->rank == b && fault->to == a)))
+            return 1;
+    }
+    return 0;
+}
+
+/* On CUDA one pair on the proxy takes all others with it. */
+static enum rg_route_kind route_behind(const struct judge *judge, int broken,
+                                       enum rg_route_kind before)
+{
+    if (judge->scenario->device == RG_DEVICE_CUDA)
+        return RG_ROUTE_PROXY;
+    return broken ? RG_ROUTE_PROXY : before;
+}
+
+static void judge_route(struct judge *judge, int rank, int to, int broken)
+{
+    const enum rg_route_kind before = judge->last[rank]->first_routes[to];
+    const enum rg_route_kind after = judge->last[rank]->routes[to];
+
+    if (broken && before != RG_ROUTE_P2P)
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: %s to rank %d before it broke", rank,
+                     rg_route_name(before), to);
+    if (after != route_behind(judge, broken, before))
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: %s to rank %d at the end", rank,
+                     rg_route_name(after), to);
+}
+
+/* Committed before the break and behind it: in more than one epoch. */
+static void judge_epochs(struct judge *judge, int rank)
+{
+    const struct rg_recovery_report *report = judge->last[rank];
+    const struct rg_recovery_line *lines = rg_recovery_lines(report);
+    uint64_t first = 0, last = 0;
+
+    for (int i = 0; i < report->lines; i++) {
+        if (lines[i].state != RG_OUTCOME_COMMITTED || lines[i].digest == 0)
+            continue;
+        first = first ? first : lines[i].epoch;
+        last = lines[i].epoch;
+    }
+    if (first == last)
+        rg_case_fail(judge->result, RG_EXIT_RECOVERY,
+                     "rank %d: all it committed is of epoch %llu", rank,
+                     (unsigned long long)first);
+}
+
+static void judge_breaks(struct judge *judge,
+                         const struct rg_recovery_played *played)
+{
+    const int size = judge->supervision->size;
+
+    if (!played->breaks)
+        return;
+    for (int rank = 0; rank < size; rank++) {
+        if (judge->last[rank] == NULL)
+            continue;
+        judge_epochs(judge, rank);
+        for (int to = 0; to < size; to++)
+            if (to != rank)
+                judge_route(judge, rank, to, is_broken(played->plan, rank, to));
+    }
 }
 
 /* A rank that is out knows it, and why. */
@@ -359,10 +490,13 @@ void rg_recovery_judge(const struct rg_recovery_played *played,
         if (is_member(&judge, r)) {
             judge_member(&judge, r);
             judge_stages(&judge, r, played);
+            judge_aborts(&judge, r, played);
+            judge_returns(&judge, r, played);
         } else {
             judge_outsider(&judge, r);
         }
     }
     judge_views(&judge);
+    judge_breaks(&judge, played);
     each_report(&judge, NULL, visit_leaks);
 }

@@ -93,6 +93,17 @@ static int make_context(struct rg_recovery_member *self)
     return status;
 }
 
+/* To every member of the view; to others RG_ROUTE_NULL. */
+static void note_routes(struct rg_recovery_member *self, uint8_t *routes_out)
+{
+    for (int rank = 0; rank < self->job->size; rank++) {
+        enum rg_route_kind kind = RG_ROUTE_NULL;
+
+        rg_comm_route(self->comm, rank, &kind);
+        routes_out[rank] = (uint8_t)kind;
+    }
+}
+
 /* Bootstrap moments: 0 before there is a context, 1 behind it. */
 static int enter_group(struct rg_recovery_member *self)
 {
@@ -105,6 +116,8 @@ static int enter_group(struct rg_recovery_member *self)
         rg_recovery_at(self, RG_FAULT_IN_BOOTSTRAP, 1);
     if (status == RG_OK)
         status = rg_comm_create(self->context, &self->comm);
+    if (status == RG_OK)
+        note_routes(self, self->report->first_routes);
     if (status == RG_OK)
         status = publish_ticket(self);
     if (status == RG_OK)
@@ -327,6 +340,7 @@ static int describe_group(struct rg_recovery_member *self)
     self->report->epoch = view.epoch;
     self->report->backend = (int32_t)view.backend;
     self->report->members = members;
+    note_routes(self, self->report->routes);
     return RG_OK;
 }
 

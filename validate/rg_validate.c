@@ -74,7 +74,7 @@ static int add_cases(const struct rg_suite_options *options,
     if (rg_cases_results(list, options) != RG_OK ||
         rg_cases_replay(list, options) != RG_OK ||
         rg_cases_selection(list) != RG_OK || rg_cases_policy(list) != RG_OK ||
-        rg_cases_route(list) != RG_OK ||
+        rg_cases_route(list) != RG_OK || rg_cases_traffic(list) != RG_OK ||
         rg_cases_recovery(list, options) != RG_OK ||
         rg_cases_plant(list, options) != RG_OK)
         return RG_ENOMEM;

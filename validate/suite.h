@@ -113,6 +113,7 @@ int rg_cases_recovery(struct rg_case_list *list,
 int rg_cases_selection(struct rg_case_list *list);
 int rg_cases_policy(struct rg_case_list *list);
 int rg_cases_route(struct rg_case_list *list);
+int rg_cases_traffic(struct rg_case_list *list);
 int rg_cases_plant(struct rg_case_list *list,
                    const struct rg_suite_options *options);
 

@@ -21,7 +21,9 @@ static const char example[] =
     "\n"
     "at replay 7 of graph A rank 3 error\n"
     "at time 1500ms rank 2 rejoin\n"
-    ";; at seq 18446744073709551615 rank 7 exit";
+    ";; at seq 18446744073709551615 rank 7 exit\n"
+    "at seq 4 phase mid link 2->1 break; at seq 5 rank 3 cut 4s\n"
+    "at seq 6 rank 2 split 1500ms";
 
 static struct rg_fault_plan *create(const char *text)
 {
@@ -37,7 +39,7 @@ static void reads_entries(void **state)
     const struct rg_fault *fault;
 
     (void)state;
-    assert_int_equal(rg_fault_plan_size(plan), 8);
+    assert_int_equal(rg_fault_plan_size(plan), 11);
     fault = rg_fault_plan_entry(plan, 0);
     assert_int_equal(fault->trigger, RG_FAULT_AT_SEQ);
     assert_int_equal(fault->at, 100);
@@ -71,6 +73,16 @@ static void reads_entries(void **state)
     fault = rg_fault_plan_entry(plan, 7);
     assert_true(fault->at == UINT64_MAX);
     assert_int_equal(fault->action, RG_FAULT_EXIT);
+    fault = rg_fault_plan_entry(plan, 8);
+    assert_int_equal(fault->action, RG_FAULT_BREAK);
+    assert_int_equal(fault->rank, 2);
+    assert_int_equal(fault->to, 1);
+    fault = rg_fault_plan_entry(plan, 9);
+    assert_int_equal(fault->action, RG_FAULT_CUT);
+    assert_int_equal(fault->duration_ns, 4000000000);
+    fault = rg_fault_plan_entry(plan, 10);
+    assert_int_equal(fault->action, RG_FAULT_SPLIT);
+    assert_int_equal(fault->duration_ns, 1500000000);
     rg_fault_plan_destroy(plan);
 }
 
@@ -106,19 +118,21 @@ static void refuses_with_place_and_cause(void **state)
         {"# fine\n  at seq 1 kill", 2, 12, "phase, rank or link"},
         {"at seq 1 rank 0", 1, 16, "not 'the end of the entry'"},
         {"at seq 1 rank 2147483648 kill", 1, 15, "a rank"},
-        {"at seq 1 rank 0 drop", 1, 17, "kill, stop, exit, error or rejoin"},
+        {"at seq 1 rank 0 drop", 1, 17, "kill, stop, exit, error, cut"},
         {"at seq 1 rank 0 none", 1, 17, "not 'none'"},
         {"at seq 1 rank 0 stop", 1, 21, "a duration"},
         {"at seq 1 rank 0 stop 3", 1, 22, "a duration"},
         {"at seq 1 rank 0 stop 3m", 1, 22, "a duration"},
         {"at seq 1 rank 0 stop s", 1, 22, "a duration"},
         {"at seq 1 rank 0 stop 18446744073709551615s", 1, 22, "584 years"},
+        {"at seq 1 rank 0 cut", 1, 20, "a duration"},
+        {"at seq 1 link 0->3 break 3s", 1, 26, "the end of the entry"},
         {"at seq 1 rank 0 kill 3s", 1, 22, "the end of the entry"},
         {"at seq 1 link 0-3 drop", 1, 15, "a link like 0->3"},
         {"at seq 1 link 0-> drop", 1, 15, "a link like 0->3"},
         {"at seq 1 link 0->3x drop", 1, 15, "a link like 0->3"},
         {"at seq 1 link 3->3 drop", 1, 15, "between two ranks"},
-        {"at seq 1 link 0->3 kill", 1, 20, "drop or delay"},
+        {"at seq 1 link 0->3 kill", 1, 20, "drop, break"},
         {"at seq 1 link 0->3 delay", 1, 25, "a duration"},
         {"at seq 1 link 0->3 delay 1ms jitter", 1, 36, "a duration"},
         {"at replay 7 rank 3 kill", 1, 13, "expected of"},
@@ -184,7 +198,7 @@ static void loads_files_and_texts(void **state)
     assert_int_equal(write(fd, example, strlen(example)), strlen(example));
     close(fd);
     assert_int_equal(rg_fault_plan_load(path, &plan, NULL), RG_OK);
-    assert_int_equal(rg_fault_plan_size(plan), 8);
+    assert_int_equal(rg_fault_plan_size(plan), 11);
     rg_fault_plan_destroy(plan);
     unlink(path);
     assert_int_equal(rg_fault_plan_load("at seq 1 rank 0 kill", &plan, NULL),

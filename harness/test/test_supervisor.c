@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/supervisor.h"
@@ -306,6 +307,14 @@ static int toy_exit_before_kill(struct rg_worker *worker)
     return RG_EXIT_RECOVERY;
 }
 
+/* The host is healed also when the worker has ended before. */
+static int toy_cut(struct rg_worker *worker)
+{
+    if (is_victim(worker))
+        EXPECT(inject_self(worker, RG_FAULT_CUT, 0, 50 * MS) == RG_OK);
+    return RG_EXIT_PASS;
+}
+
 static int toy_refused(struct rg_worker *worker)
 {
     const int size = rg_worker_job(worker)->size;
@@ -317,6 +326,9 @@ static int toy_refused(struct rg_worker *worker)
     EXPECT(inject_self(worker, RG_FAULT_NONE, 0, 0) == RG_EINVAL);
     EXPECT(inject_self(worker, RG_FAULT_COUNT, 0, 0) == RG_EINVAL);
     EXPECT(inject_self(worker, RG_FAULT_DROP, 0, 0) == RG_OK);
+    /* This is no host of scripts/hosts. */
+    EXPECT(inject_self(worker, RG_FAULT_CUT, 0, MS) == RG_ENOTSUP);
+    EXPECT(inject_self(worker, RG_FAULT_BREAK, 0, 0) == RG_OK);
     return RG_EXIT_PASS;
 }
 
@@ -368,6 +380,7 @@ static const struct toy {
     {"exit", toy_exit, PLENTY_MS},
     {"exit_before_kill", toy_exit_before_kill, PLENTY_MS},
     {"refused", toy_refused, PLENTY_MS},
+    {"cut", toy_cut, PLENTY_MS},
     {"uneven", toy_uneven, PLENTY_MS},
     {"clean", toy_clean, PLENTY_MS},
 };
@@ -638,6 +651,34 @@ static void ranks_are_started_anew(void **state)
     }
 }
 
+/* By a script that notes what it is asked for. */
+static void hosts_are_cut_and_healed(void **state)
+{
+    char script[] = "/tmp/rg-hosts-XXXXXX", said[80], text[128] = "";
+    const int fd = mkstemp(script);
+    struct run run;
+    FILE *file;
+
+    (void)state;
+    assert_true(fd >= 0);
+    snprintf(said, sizeof(said), "%s.said", script);
+    dprintf(fd, "#!/bin/sh\necho \"$1\" >>%s\n", said);
+    fchmod(fd, 0700);
+    close(fd);
+    setenv("RG_HOSTS_COMMAND", script, 1);
+    assert_int_equal(play(&run, "cut", 1), RG_EXIT_PASS);
+    unsetenv("RG_HOSTS_COMMAND");
+    one_fault(&run, RG_FAULT_CUT);
+    file = fopen(said, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(text, "cut\nheal\n");
+    unlink(said);
+    unlink(script);
+    forget(&run);
+}
+
 static void last_words_arrive(void **state)
 {
     struct rg_record record;
@@ -734,6 +775,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hangs_are_ended),
         cmocka_unit_test(stopped_workers_go_on),
         cmocka_unit_test(ranks_are_started_anew),
+        cmocka_unit_test(hosts_are_cut_and_healed),
         cmocka_unit_test(last_words_arrive),
         cmocka_unit_test(exits_are_judged),
         cmocka_unit_test(impossible_faults_are_refused),

@@ -170,7 +170,8 @@ int rg_driver_change(struct rg_driver *driver, uint32_t group,
 
 /*
  * What the device side sees. A stall: a wait in `seq` for these slots has run
- * into its deadline; unreachable: a route to these slots has failed. What
+ * into its deadline; unreachable: a route to these slots has failed, or, with
+ * no slot set, the epoch is to end for what nobody is to blame for. What
  * follows (PREPARE, as a rule) is decided for the whole group.
  */
 int rg_driver_report_stall(struct rg_driver *driver, uint32_t group,

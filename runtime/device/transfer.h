@@ -12,7 +12,9 @@
  * Team calls: every thread of the team makes them with the same arguments and
  * gets the same result, 0 or 1 for failed; then the algorithm returns at once.
  * Order holds within (peer, lane); lanes are RG_LANES. Remote accesses are
- * checked against the peer's region and refused as `unavailable`.
+ * checked against the peer's region: one beyond its end is `invalid`, which is
+ * the invocation's own fault; without a route to the peer all are
+ * `unavailable`, which costs the pair the route.
  */
 #ifndef RG_DEVICE_TRANSFER_H
 #define RG_DEVICE_TRANSFER_H
@@ -39,6 +41,25 @@ RG_FN const struct rg_route *rg_route_to(const struct rg_call *call, int peer,
     const int inside = offset <= route->bytes && bytes <= route->bytes - offset;
 
     return route->kind != RG_ROUTE_NULL && inside ? route : 0;
+}
+
+/*
+ * Why rg_route_to() has said no; what the group has to hear. Only a route's
+ * failure names the peer: nobody is to blame for what lies beyond a region.
+ */
+RG_FN_COLD int rg_refuse(const struct rg_call *call, int peer)
+{
+    if (call->plan->routes[peer].kind == RG_ROUTE_NULL)
+        rg_latch_failure(call->dev, RG_EUNAVAILABLE, peer, call->step);
+    else
+        rg_latch_failure(call->dev, RG_EINVAL, -1, call->step);
+    return 1;
+}
+
+/* The same for all threads of a team. */
+RG_FN int rg_refuse_team(const struct rg_call *call, int peer)
+{
+    return call->team.thread == 0 ? rg_refuse(call, peer) : 1;
 }
 
 /* Where peer's region is loaded from and stored to directly, or null. */
@@ -68,7 +89,7 @@ RG_FN int rg_put(struct rg_call *call, int peer, int lane, uint64_t offset,
     struct rg_proxy_target target;
 
     if (!route)
-        return rg_fail(call, RG_EUNAVAILABLE, peer);
+        return rg_refuse_team(call, peer);
     switch (route->kind) {
     case RG_ROUTE_SELF:
     case RG_ROUTE_P2P:
@@ -110,10 +131,11 @@ RG_FN int rg_signal_send(struct rg_call *call, int peer, int lane,
 {
     const struct rg_route *route =
         rg_route_to(call, peer, offset, sizeof value);
-    const int status =
-        route ? rg_signal_by(call, route, peer, lane, offset, op, value)
-              : RG_EUNAVAILABLE;
+    int status;
 
+    if (!route)
+        return call->refused |= rg_refuse(call, peer);
+    status = rg_signal_by(call, route, peer, lane, offset, op, value);
     if (status < 0)
         rg_latch_failure(call->dev, status, peer, call->step);
     call->refused |= status != 0;
@@ -184,7 +206,7 @@ RG_FN int rg_put_signal_both(struct rg_call *call, int peer, int lane,
     uint64_t *own = (uint64_t *)(void *)rg_inbox(call, signal_offset);
 
     if (!route)
-        return rg_fail(call, RG_EUNAVAILABLE, peer);
+        return rg_refuse_team(call, peer);
     if (route->kind != RG_ROUTE_P2P) {
         if (rg_put_signal(call, peer, lane, offset, src, bytes, signal_offset,
                           RG_SIGNAL_SET, value))

@@ -210,7 +210,8 @@ int rg_engine_create(const struct rg_engine_config *config,
     engine->config = *config;
     engine->memory_fd = -1;
     engine->peers = calloc((size_t)config->size, sizeof(*engine->peers));
-    if (!engine->peers)
+    engine->traffic = calloc((size_t)config->size, sizeof(*engine->traffic));
+    if (!engine->peers || !engine->traffic)
         rc = RG_ENOMEM;
     if (!rc)
         rc = choose_providers(engine);
@@ -250,6 +251,7 @@ void rg_engine_destroy(struct rg_engine *engine)
     if (engine->memory_fd >= 0)
         close(engine->memory_fd);
     free(engine->peers);
+    free(engine->traffic);
     free(engine);
 }
 
@@ -357,6 +359,14 @@ const char *rg_engine_provider(const struct rg_engine *engine, int peer)
     if (!peer_in_range(engine, peer) || !engine->peers[peer].ops)
         return "none";
     return engine->peers[peer].ops->name;
+}
+
+void rg_engine_get_traffic(const struct rg_engine *engine, int peer,
+                           struct rg_engine_traffic *traffic_out)
+{
+    memset(traffic_out, 0, sizeof(*traffic_out));
+    if (peer_in_range(engine, peer))
+        *traffic_out = engine->traffic[peer];
 }
 
 /* ---- commands ----------------------------------------------------------- */

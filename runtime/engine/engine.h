@@ -126,6 +126,19 @@ int rg_engine_status(const struct rg_engine *engine, int peer);
 const char *rg_engine_provider(const struct rg_engine *engine, int peer);
 
 /*
+ * What this end has sent to a peer since the engine was made, over all of its
+ * connections: payload of the commands begun, and all bytes handed to the
+ * network with it: headers, signals, acknowledgements. shm has no headers.
+ * Zeroes: out of range.
+ */
+struct rg_engine_traffic {
+    uint64_t payload;
+    uint64_t sent;
+};
+void rg_engine_get_traffic(const struct rg_engine *engine, int peer,
+                           struct rg_engine_traffic *traffic_out);
+
+/*
  * Queues a command; the next poll sends it. RG_OK: there will be a completion,
  * whatever happens.
  * RG_EINVAL (peer or signal out of range), RG_ENOMEM: there will be none.

@@ -84,6 +84,7 @@ struct rg_engine {
     struct rg_engine_header *header;
     struct rg_engine_header own_header; /* where there is no shared one */
     struct rg_engine_peer *peers;       /* [size] */
+    struct rg_engine_traffic *traffic;  /* [size]; the providers count */
     const struct rg_engine_ops *ops[RG_ENGINE_PROVIDERS];
     void *states[RG_ENGINE_PROVIDERS];
     int providers;

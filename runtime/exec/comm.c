@@ -12,6 +12,7 @@
 #include "runtime/exec/proxy_path.h"
 #include "runtime/exec/select.h"
 #include "runtime/transfer/route_table.h"
+#include "runtime/transfer/routes/proxy/proxy.h"
 
 enum { COMM_TEAM_ALIGN = 4096 };
 
@@ -313,10 +314,24 @@ int rg_comm_seq(struct rg_comm *comm, uint64_t *seq_out)
     return RG_OK;
 }
 
+int rg_comm_traffic(struct rg_comm *comm, int world_rank,
+                    struct rg_traffic *traffic_out)
+{
+    struct rg_proxy *proxy = rg_proxy_path_proxy(comm->proxy);
+    struct rg_engine_traffic traffic = {0};
+
+    if (world_rank < 0 || world_rank >= comm->context->config.size)
+        return RG_EINVAL;
+    if (proxy)
+        rg_proxy_get_traffic(proxy, world_rank, &traffic);
+    *traffic_out = (struct rg_traffic){traffic.payload, traffic.sent};
+    return RG_OK;
+}
+
 int rg_comm_break_route(struct rg_comm *comm, int world_rank)
 {
     const struct rg_context *context = comm->context;
-    const uint32_t none = RG_ROUTE_NULL;
+    struct rg_route broken = {.kind = RG_ROUTE_NULL};
     struct rg_plan *plan;
     int rank, status = RG_EINVAL;
 
@@ -325,11 +340,30 @@ int rg_comm_break_route(struct rg_comm *comm, int world_rank)
                                       block_plan_offset(comm->view->capacity,
                                                         comm->plan_index));
     rank = rg_view_rank_of(comm->view, rg_view_slot_of(comm->view, world_rank));
-    if (rank >= 0 && world_rank != comm_rank(comm))
-        status = context->ops->memory->copy(
-            context->device, &plan->routes[rank].kind, &none, sizeof none);
+    if (rank >= 0 && world_rank != comm_rank(comm)) {
+        broken.slot = comm->plan->routes[rank].slot;
+        /* Kind and slot are one word: teams may be reading it. */
+        status = context->ops->memory->copy_words(
+            context->device, (uint64_t *)(void *)&plan->routes[rank],
+            (const uint64_t *)(const void *)&broken, 1);
+    }
     pthread_mutex_unlock(&comm->lock);
     return status;
+}
+
+int rg_comm_route(struct rg_comm *comm, int world_rank,
+                  enum rg_route_kind *kind_out)
+{
+    int rank;
+
+    pthread_mutex_lock(&comm->lock);
+    rank = rg_view_rank_of(comm->view, rg_view_slot_of(comm->view, world_rank));
+    if (rank >= 0)
+        *kind_out = comm->view->backend == RG_BACKEND_LEGACY
+                        ? RG_ROUTE_NULL
+                        : (enum rg_route_kind)comm->plan->routes[rank].kind;
+    pthread_mutex_unlock(&comm->lock);
+    return rank >= 0 ? RG_OK : RG_EINVAL;
 }
 
 /* Slower kinds have higher numbers, own memory apart. */
@@ -413,8 +447,8 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
 /* The most telling of the reasons that teams met. */
 static int reasons_status(uint64_t reasons)
 {
-    static const int order[] = {RG_EUNAVAILABLE, RG_ETIMEDOUT, RG_EABORTED,
-                                RG_EFAILED};
+    static const int order[] = {RG_EUNAVAILABLE, RG_EINVAL, RG_ETIMEDOUT,
+                                RG_EABORTED, RG_EFAILED};
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (reasons & 1ull << -order[i])

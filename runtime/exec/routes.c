@@ -119,7 +119,7 @@ static void way_prove(struct rg_comm *comm, const struct rg_member *member,
     if (way->state != RG_WAY_MARKED || !way_is_marked(comm, member, way))
         return;
     way->state = RG_WAY_PROVED;
-    rg_log(RG_LOG_INFO, comm->context->config.rank, "route to rank %d: %s",
+    rg_log(RG_LOG_DEBUG, comm->context->config.rank, "route to rank %d: %s",
            member->world_rank, rg_route_name(way->route.kind));
 }
 
@@ -186,4 +186,40 @@ void rg_comm_routes_dense(const struct rg_comm *comm,
 {
     for (int rank = 0; rank < view->nactive; rank++)
         out[rank] = comm->ways[view->order[rank]].route;
+}
+
+static char route_letter(const struct rg_comm *comm, const struct rg_view *view,
+                         int world_rank)
+{
+    static const char letters[RG_ROUTE_COUNT] = {
+        [RG_ROUTE_NULL] = '-', [RG_ROUTE_P2P] = 'p',   [RG_ROUTE_RDMA] = 'r',
+        [RG_ROUTE_GIN] = 'g',  [RG_ROUTE_PROXY] = 'h', [RG_ROUTE_SELF] = '.'};
+    const int slot = rg_view_slot_of(view, world_rank);
+
+    if (slot < 0 || rg_view_rank_of(view, slot) < 0)
+        return '-';
+    return letters[comm->ways[slot].route.kind];
+}
+
+void rg_comm_routes_report(const struct rg_comm *comm,
+                           const struct rg_view *view)
+{
+    enum { GROUP = 8, RANKS = 512 }; /* what fits in a line of the log */
+    char text[RANKS + RANKS / GROUP + 1];
+    const int size = comm->context->config.size;
+
+    for (int first = 0; first < size; first += RANKS) {
+        const int end = size - first < RANKS ? size : first + RANKS;
+        int n = 0;
+
+        for (int rank = first; rank < end; rank++) {
+            if (rank > first && rank % GROUP == 0)
+                text[n++] = ' ';
+            text[n++] = route_letter(comm, view, rank);
+        }
+        text[n] = '\0';
+        rg_log(RG_LOG_INFO, comm->context->config.rank,
+               "routes of epoch %llu%s: %s", (unsigned long long)view->epoch,
+               first ? ", continued" : "", text);
+    }
 }

@@ -22,5 +22,15 @@ int rg_comm_routes_find(struct rg_comm *comm, const struct rg_view *view,
 /* The view's routes by dense rank; all have been found. */
 void rg_comm_routes_dense(const struct rg_comm *comm,
                           const struct rg_view *view, struct rg_route *out);
+/*
+ * Logs (info) this rank's line of the route matrix, once the view's routes have
+ * been found: a letter for each rank of the job, in groups of eight.
+ *
+ *     regroup[2]: routes of epoch 1: hh.phhhh h-     to ranks 0 to 9
+ *
+ * p: P2P, h: host proxy, r: RDMA, g: GIN, '.': this rank, '-': no member.
+ */
+void rg_comm_routes_report(const struct rg_comm *comm,
+                           const struct rg_view *view);
 
 #endif

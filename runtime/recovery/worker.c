@@ -306,6 +306,7 @@ static int check_selection(const struct rg_recovery *recovery,
         status = rg_policy_fits(&comm->layout, comm->view->policy, input);
     if (status)
         return status;
+    rg_comm_routes_report(comm, comm->view);
     rg_policy_report(&comm->layout, input);
     report_selection(recovery);
     return RG_OK;
@@ -525,6 +526,24 @@ static int mailbox_slots(struct rg_recovery *recovery)
 }
 
 /*
+ * A transfer beyond a region was refused: the invocation is in error, not the
+ * route. The others wait in it, so the epoch ends for all; its successor has
+ * the same members and routes.
+ */
+static void report_misuse(struct rg_recovery *recovery, uint64_t seq)
+{
+    struct rg_comm *comm = recovery->comm;
+
+    rg_log(RG_LOG_ERROR, rank_of(recovery),
+           "group %u: seq %llu: a transfer beyond the end of a region was "
+           "refused; the invocation is aborted",
+           comm->group, (unsigned long long)seq);
+    rg_bitset_zero(&recovery->slots);
+    rg_driver_report_unreachable(driver_of(recovery), comm->group,
+                                 &recovery->slots);
+}
+
+/*
  * A wait that came too late, and a route that carries nothing, are matters for
  * the group. What failed by itself, with nobody to wait for, is this rank's own
  * fault.
@@ -543,6 +562,8 @@ static void report_failure(struct rg_recovery *recovery)
     else if (reasons & 1ull << -RG_EUNAVAILABLE && mailbox_slots(recovery))
         rg_driver_report_unreachable(driver_of(recovery), comm->group,
                                      &recovery->slots);
+    else if (reasons & 1ull << -RG_EINVAL)
+        report_misuse(recovery, seq);
     else
         own_failure(recovery, seq, RG_EFAILED);
 }

@@ -32,6 +32,7 @@ refused 2 "a negative delay is a usage error" "'-1'" up 2 --delay -1
 refused 2 "a missing value is a usage error" "--delay" up 2 --delay
 refused 2 "links of hosts that are up stay" "run N" run --loss 1 true
 refused 2 "cut needs a host" "wants a host" cut
+refused 2 "split needs a host" "wants a host" split
 refused 2 "exec needs a command" "a command" exec h1
 refused 2 "status takes nothing" "'all'" status all
 tap_run env RG_HOSTS_NAME=a.b "$hosts" down
@@ -114,6 +115,18 @@ tap_ended 0 "status shows the cut" tap_holds "h2 10.77.0.2 cut"
 "$hosts" heal h2
 eventually reaches
 tap_result $? "a host that is healed is reached"
+"$hosts" split h2
+does_not_reach
+tap_result $? "a host that is split off is not reached"
+tap_run "$hosts" status
+tap_ended 0 "status shows the split" tap_holds "h2 10.77.0.2 split"
+"$hosts" split h1
+eventually reaches
+tap_result $? "hosts that are split off reach each other"
+"$hosts" heal h1
+"$hosts" heal h2
+eventually reaches
+tap_result $? "so do hosts that are healed"
 "$hosts" exec h1 env RG_HOSTS_TEST="$RG_HOSTS_NAME" sleep 60 &
 eventually grep -qsz "^RG_HOSTS_TEST=$RG_HOSTS_NAME\$" /proc/[0-9]*/environ
 "$hosts" down

@@ -40,6 +40,7 @@ says 2 "'at seq 9 rank 1 rejoin': nothing" --fault \
 says 2 'no such rank' --launch local --ranks 2 --fault 'at seq 5 rank 2 kill'
 says 2 'no such rank' --launch local --ranks 2 --fault 'at seq 5 link 0->2 drop'
 says 2 'cannot be delayed' --fault 'at seq 5 link 0->1 delay 2ms'
+says 2 'only hosts of' --fault 'at seq 5 rank 1 cut 2s'
 echo 'at seq 7 phase start rank 1 kill' >"$tap_work/plan"
 says 2 'would overwrite' --fault "$tap_work/plan" -J "$tap_work/plan"
 recovers 3 'plan.*' --fault 'at seq 7 phase start rank 1 kill'

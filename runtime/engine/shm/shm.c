@@ -198,14 +198,26 @@ static int execute(struct shm_peer *peer, const struct rg_engine_command *to)
     return RG_OK;
 }
 
+static void count(struct rg_engine_traffic *traffic,
+                  const struct rg_engine_command *command)
+{
+    traffic->payload += command->bytes;
+    traffic->sent += command->bytes;
+    if (command->signal != RG_ENGINE_NO_SIGNAL)
+        traffic->sent += sizeof(uint64_t);
+}
+
 /* In order: none overtakes one that waits. */
 static void run_waiting(struct shm *shm, struct shm_peer *peer)
 {
     while (peer->waiting.first) {
-        const int rc = execute(peer, &peer->waiting.first->command);
+        const struct rg_engine_command *command = &peer->waiting.first->command;
+        const int rc = execute(peer, command);
 
         if (rc == RG_EPENDING)
             return;
+        if (rc == RG_OK)
+            count(&shm->engine->traffic[command->peer], command);
         rg_engine_complete(shm->engine, rg_engine_pop(&peer->waiting), rc);
     }
 }

@@ -271,8 +271,9 @@ static void start_refusal(struct rg_tcp_conn *conn)
 }
 
 /* Takes the next command; the frame's header and payload are in `out`. */
-static void start_put(struct rg_tcp_link *link, struct rg_tcp_conn *conn)
+static void start_put(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
+    struct rg_tcp_link *link = &tcp->links[conn->peer];
     struct rg_engine_node *node = rg_engine_pop(&link->queue);
     const struct rg_engine_command *command = &node->command;
     struct rg_tcp_out *out = &conn->out;
@@ -293,6 +294,7 @@ static void start_put(struct rg_tcp_link *link, struct rg_tcp_conn *conn)
         out->total += out->bytes + VERDICT_BYTES;
     node->status = RG_OK;
     rg_engine_push(&link->sent, node);
+    tcp->engine->traffic[conn->peer].payload += command->bytes;
 }
 
 static int is_small(const struct rg_engine_node *node)
@@ -314,15 +316,16 @@ static size_t append(struct rg_tcp_out *out, size_t at)
 }
 
 /* Small commands that stand behind each other are one system call. */
-static void start_batch(struct rg_tcp_link *link, struct rg_tcp_conn *conn)
+static void start_batch(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
+    const struct rg_tcp_link *link = &tcp->links[conn->peer];
     const size_t most =
         sizeof(conn->out.header) + RG_ENGINE_SMALL_BYTES + VERDICT_BYTES;
     struct rg_tcp_out *out = &conn->out;
     size_t bytes = 0;
 
     while (is_small(link->queue.first) && bytes + most <= sizeof(out->batch)) {
-        start_put(link, conn);
+        start_put(tcp, conn);
         bytes = append(out, bytes);
     }
     out->batched = 1;
@@ -346,9 +349,9 @@ static int start_next(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     if (conn->refused)
         start_refusal(conn);
     else if (is_small(link->queue.first))
-        start_batch(link, conn);
+        start_batch(tcp, conn);
     else if (link->queue.first)
-        start_put(link, conn);
+        start_put(tcp, conn);
     else if (owes_ack(tcp, conn))
         start_frame(conn, RG_TCP_ACK);
     return conn->out.active;
@@ -381,7 +384,7 @@ static int fill_zeros(const struct rg_tcp_out *out, struct iovec *part)
     return part->iov_len == left;
 }
 
-static int send_more(struct rg_tcp_conn *conn)
+static int send_more(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 {
     struct rg_tcp_out *out = &conn->out;
     const uint64_t payload = sizeof(out->header);
@@ -407,6 +410,7 @@ static int send_more(struct rg_tcp_conn *conn)
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? RG_EPENDING : RG_ECLOSED;
     out->written += (uint64_t)n;
+    tcp->engine->traffic[conn->peer].sent += (uint64_t)n;
     out->active = out->written < out->total;
     return RG_OK;
 }
@@ -418,7 +422,7 @@ void rg_tcp_write(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     for (int turn = 0; turn < TURNS && !rc; turn++) {
         if (!conn->out.active && !start_next(tcp, conn))
             break;
-        rc = send_more(conn);
+        rc = send_more(tcp, conn);
     }
     if (rc && rc != RG_EPENDING) {
         rg_tcp_lose(tcp, conn);

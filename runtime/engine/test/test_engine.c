@@ -166,6 +166,37 @@ static void test_sizes(void **state)
     free_pair(&pair);
 }
 
+/* Both ends have it to the byte, also of what went by a connection before. */
+static void test_traffic(void **state)
+{
+    enum { COUNT = 20, BYTES = 5000, FRAME = 256 };
+    struct pair pair = make_pair(provider_of(state));
+    unsigned char *data = make_pattern(BYTES, 3);
+    const struct rg_engine_command command = put(1, DATA, data, BYTES);
+    struct rg_engine_traffic there, back;
+
+    for (int i = 0; i < COUNT; i++) {
+        if (i == COUNT / 2) {
+            rg_engine_fail(pair.ends[0], 1);
+            rg_engine_fail(pair.ends[1], 0);
+            join(pair.ends[0], 1, pair.ends[1]);
+            join(pair.ends[1], 0, pair.ends[0]);
+        }
+        assert_int_equal(rg_engine_submit(pair.ends[0], &command), RG_OK);
+        assert_int_equal(await(pair.ends[0], pair.ends[1], NULL), RG_OK);
+    }
+    rg_engine_get_traffic(pair.ends[0], 1, &there);
+    rg_engine_get_traffic(pair.ends[1], 0, &back);
+    assert_int_equal(there.payload, COUNT * BYTES);
+    assert_in_range(there.sent, COUNT * (BYTES + 8), COUNT * (BYTES + FRAME));
+    assert_int_equal(back.payload, 0);
+    assert_in_range(back.sent, 0, COUNT * FRAME);
+    rg_engine_get_traffic(pair.ends[0], 0, &there);
+    assert_int_equal(there.sent, 0);
+    free(data);
+    free_pair(&pair);
+}
+
 static void test_set_and_add(void **state)
 {
     struct pair pair = make_pair(provider_of(state));
@@ -904,6 +935,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_BOTH(test_sizes),
+        ON_BOTH(test_traffic),
         ON_BOTH(test_set_and_add),
         ON_BOTH(test_bounds),
         ON_BOTH(test_generations),

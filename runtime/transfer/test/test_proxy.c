@@ -257,7 +257,7 @@ static void the_device_checks_bounds(void **state)
                      1);
     rg_signal(&world->fake->call, 1, 0, BYTES - 4, RG_SIGNAL_SET, 1);
     assert_int_equal(world->fake->call.refused, 1);
-    assert_int_equal(world->fake->dev.latch.reasons, 1ull << -RG_EUNAVAILABLE);
+    assert_int_equal(world->fake->dev.latch.reasons, 1ull << -RG_EINVAL);
 }
 
 static void the_target_checks_bounds(void **state)

@@ -490,3 +490,11 @@ uint64_t rg_proxy_failures(struct rg_proxy *proxy)
     pthread_mutex_unlock(&proxy->lock);
     return failed;
 }
+
+void rg_proxy_get_traffic(struct rg_proxy *proxy, int rank,
+                          struct rg_engine_traffic *traffic_out)
+{
+    pthread_mutex_lock(&proxy->lock);
+    rg_engine_get_traffic(proxy->engine, rank, traffic_out);
+    pthread_mutex_unlock(&proxy->lock);
+}

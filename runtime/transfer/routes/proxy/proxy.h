@@ -78,6 +78,10 @@ int rg_proxy_note(struct rg_proxy *proxy, int rank, uint64_t offset,
 void rg_proxy_read(struct rg_proxy *proxy, uint64_t offset, void *data_out,
                    uint64_t bytes);
 
+/* As rg_engine_get_traffic(). */
+void rg_proxy_get_traffic(struct rg_proxy *proxy, int rank,
+                          struct rg_engine_traffic *traffic_out);
+
 /* How many commands have not ended well. */
 uint64_t rg_proxy_failures(struct rg_proxy *proxy);
 
