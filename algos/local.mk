@@ -2,6 +2,7 @@ noinst_LIBRARIES += librg_algos.a
 librg_algos_a_SOURCES = \
 	algos/algos.c algos/algos.h \
 	algos/all_reduce/all_reduce.h \
+	algos/all_reduce/all_reduce_doubling.c \
 	algos/all_reduce/all_reduce_doubling_ll.c \
 	algos/all_reduce/all_reduce_entries.c \
 	algos/all_reduce/all_reduce_hierarchical.c \

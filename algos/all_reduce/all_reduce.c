@@ -4,6 +4,7 @@
  * entry per operation.
  */
 #include "algos/all_reduce/all_reduce.h"
+#include "algos/all_reduce/all_reduce_doubling.c"
 #include "algos/all_reduce/all_reduce_doubling_ll.c"
 #include "algos/all_reduce/all_reduce_hierarchical.c"
 #include "algos/all_reduce/all_reduce_oneshot.c"

@@ -14,6 +14,7 @@
     X(oneshot_ll)                                                              \
     X(twoshot_ll)                                                              \
     X(doubling_ll)                                                             \
+    X(doubling)                                                                \
     X(oneshot)                                                                 \
     X(twoshot)                                                                 \
     X(hierarchical)                                                            \

@@ -155,15 +155,32 @@ RG_FN uint64_t all_reduce_twoshot_slot(const struct all_reduce_twoshot *s,
            t->turn % RG_TWOSHOT_DEPTH * (s->stride / RG_TWOSHOT_DEPTH);
 }
 
-/* Tells every other rank that this one's chunks of a shot have landed. */
+/* A shot's chunk for rank p, with the word of its landing where it costs
+ * nothing. */
+RG_FN int all_reduce_twoshot_put(struct rg_call *call,
+                                 const struct all_reduce_twoshot *s,
+                                 const struct all_reduce_twoshot_step *t,
+                                 int shot, int p, const rg_elem *src,
+                                 uint64_t n)
+{
+    const uint64_t slot = all_reduce_twoshot_slot(s, t, shot, s->rank, p);
+
+    if (rg_carries_signal(call, p))
+        return rg_put_signal(call, p, s->lane, slot, src, n * sizeof(rg_elem),
+                             s->full[shot] + (uint64_t)s->rank * RG_LINE,
+                             RG_SIGNAL_SET, t->turn + 1);
+    return rg_put(call, p, s->lane, slot, src, n * sizeof(rg_elem));
+}
+
+/* Tells the other ranks that this one's chunks of a shot have landed. */
 RG_FN int all_reduce_twoshot_tell(struct rg_call *call,
                                   const struct all_reduce_twoshot *s,
                                   const struct all_reduce_twoshot_step *t,
                                   int shot)
 {
-    return rg_signal_all(call, s->lane,
-                         s->full[shot] + (uint64_t)s->rank * RG_LINE,
-                         RG_SIGNAL_SET, t->turn + 1);
+    return rg_signal_rest(call, s->lane,
+                          s->full[shot] + (uint64_t)s->rank * RG_LINE,
+                          RG_SIGNAL_SET, t->turn + 1);
 }
 
 /* Step 1. 0, or 1 for failed. */
@@ -176,9 +193,8 @@ RG_FN int all_reduce_twoshot_scatter(struct rg_call *call,
         const int p = (s->rank + i) % s->nranks;
         uint64_t n, at = all_reduce_twoshot_part(s, t, p, &n);
 
-        if (rg_put(call, p, s->lane,
-                   all_reduce_twoshot_slot(s, t, 0, s->rank, p),
-                   (const rg_elem *)call->send + at, n * sizeof(rg_elem)))
+        if (all_reduce_twoshot_put(call, s, t, 0, p,
+                                   (const rg_elem *)call->send + at, n))
             return 1;
     }
     return all_reduce_twoshot_tell(call, s, t, 0);
@@ -197,9 +213,8 @@ RG_FN int all_reduce_twoshot_spread(struct rg_call *call,
         const int p = (s->rank + i) % s->nranks;
 
         if (p != but &&
-            rg_put(call, p, s->lane,
-                   all_reduce_twoshot_slot(s, t, 1, s->rank, p),
-                   (const rg_elem *)call->recv + at, n * sizeof(rg_elem)))
+            all_reduce_twoshot_put(call, s, t, 1, p,
+                                   (const rg_elem *)call->recv + at, n))
             return 1;
     }
     return all_reduce_twoshot_tell(call, s, t, 1);

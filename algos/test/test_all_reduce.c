@@ -23,12 +23,20 @@
 static int counted_put(struct rg_call *call, int peer, int lane,
                        uint64_t offset, const void *src, uint64_t bytes);
 
-#define rg_put counted_put
+static int slowed_put_signal(struct rg_call *call, int peer, int lane,
+                             uint64_t offset, const void *src, uint64_t bytes,
+                             uint64_t signal_offset, enum rg_signal_op op,
+                             uint64_t value);
+
+#define rg_put        counted_put
+#define rg_put_signal slowed_put_signal
+#include "algos/all_reduce/all_reduce_doubling.c"
 #include "algos/all_reduce/all_reduce_doubling_ll.c"
 #include "algos/all_reduce/all_reduce_hierarchical.c"
 #include "algos/all_reduce/all_reduce_twoshot.c"
 #include "algos/all_reduce/all_reduce_twoshot_ll.c"
 #undef rg_put
+#undef rg_put_signal
 
 enum {
     MAX_RANKS = 9,
@@ -37,7 +45,8 @@ enum {
     CHANNELS = 2,
     CHUNK = 256,
     MAX_COUNT = 4999,
-    BUDGET = 1 << 20
+    BUDGET = 1 << 20,
+    SLOW_YIELDS = 100
 };
 
 /* ---- algorithms --------------------------------------------------------- */
@@ -59,6 +68,7 @@ struct algorithm {
         return all_reduce_##name##_layout(shape, limits_out);                  \
     }                                                                          \
     static const struct algorithm name = {name##_run, name##_size};
+RG_X(doubling)
 RG_X(doubling_ll)
 RG_X(hierarchical)
 RG_X(twoshot)
@@ -80,6 +90,7 @@ struct plan {
     /* Of packets: at invocation `stale_at` slots far behind hold the tag that
      * invocation `stale_of` will use; 0: none do. */
     int stale_at, stale_of;
+    int slow; /* rank that is left behind by all whom it has sent to; 0: none */
 };
 
 struct rank {
@@ -92,6 +103,7 @@ struct rank {
     uint64_t across; /* bytes put to other nodes, by the teams' first threads */
     uint64_t wrong;  /* elements */
     uint64_t failed;
+    int slow;
     pthread_barrier_t barrier; /* between invocations */
 };
 
@@ -119,6 +131,21 @@ static int counted_put(struct rg_call *call, int peer, int lane,
         places[peer].node != places[call->plan->rank].node)
         rg_add_release(&self->across, bytes);
     return rg_put(call, peer, lane, offset, src, bytes);
+}
+
+/* As far as they get, the others run ahead of what this rank has sent. */
+static int slowed_put_signal(struct rg_call *call, int peer, int lane,
+                             uint64_t offset, const void *src, uint64_t bytes,
+                             uint64_t signal_offset, enum rg_signal_op op,
+                             uint64_t value)
+{
+    const struct rank *self = (const struct rank *)(void *)call->dev;
+    const int failed = rg_put_signal(call, peer, lane, offset, src, bytes,
+                                     signal_offset, op, value);
+
+    for (int i = 0; self->slow && i < SLOW_YIELDS; i++)
+        sched_yield();
+    return failed;
 }
 
 static uint64_t now_ns(void)
@@ -179,6 +206,7 @@ static void create_rank(struct world *world, int r, uint64_t bytes)
                                 : test_calloc(MAX_COUNT, sizeof *self->recv);
     for (int t = 0; t < what->teams; t++)
         self->emu[t] = (struct rg_emu_team){.now_ns = now_ns, .relax = relax};
+    self->slow = r && r == what->slow;
     self->dev.region = self->plan->landing = self->region;
     self->dev.deadline_ns = 60000000000u;
     self->dev.gate_ns = 20000;
@@ -377,6 +405,34 @@ static void sums_are_right(const struct algorithm *algorithm)
         }
 }
 
+static void doubling_is_right(void **state)
+{
+    (void)state;
+    sums_are_right(&doubling);
+}
+
+/* What a rank has not read yet is not written over. */
+static void doubling_waits_for_the_slow(void **state)
+{
+    static const char *const nodes[] = {"00", "000", "0000", "00000"};
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int slow = 1; nodes[i][slow]; slow++) {
+            const struct plan what = {.algorithm = &doubling,
+                                      .nodes = nodes[i],
+                                      .teams = 1,
+                                      .width = 1,
+                                      .invocations = NCOUNTS,
+                                      .counts = counts,
+                                      .ncounts = NCOUNTS,
+                                      .first_seq = 1,
+                                      .slow = slow};
+
+            run(&what);
+        }
+}
+
 static void doubling_ll_is_right(void **state)
 {
     (void)state;
@@ -471,6 +527,8 @@ static void tags_come_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doubling_is_right),
+        cmocka_unit_test(doubling_waits_for_the_slow),
         cmocka_unit_test(doubling_ll_is_right),
         cmocka_unit_test(hierarchical_is_right),
         cmocka_unit_test(twoshot_is_right),

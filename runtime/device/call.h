@@ -102,9 +102,11 @@ RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
 RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 {
 #if !RG_ON_CUDA
-    rg_proxy_drive(call->dev->plan[call->index]->proxy,
-                   call->team.emu->crowded ? RG_DRIVE_CROWDED : RG_DRIVE_WAITS);
-    call->team.emu->relax(waiter->polls, call->team.emu->crowded);
+    const int crowded = call->team.emu->crowded;
+
+    if (!rg_proxy_drive(call->dev->plan[call->index]->proxy,
+                        crowded ? RG_DRIVE_CROWDED : RG_DRIVE_WAITS))
+        call->team.emu->relax(waiter->polls, crowded);
 #endif
     return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
 }

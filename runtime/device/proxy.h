@@ -8,8 +8,8 @@
  *     copies payload into the stage
  *     command; turn = index + 1      -->   takes it, taken = index + 1
  *                                          submits it to the host engine
- *                                    <--   given[stage] + 1: its signal is
- *                                          visible at the target
+ *                                    <--   given[stage] + 1: its payload has
+ *                                          left the stage
  *
  * Every arrow is a release store that an acquire load on the other side waits
  * for. Teams that share a lane number their commands and stages by one atomic
@@ -64,9 +64,10 @@ struct rg_proxy_fifo {
     uint64_t lanes;  /* in use; a lane is taken modulo this */
     /*
      * On the emulated device, where a team can do the worker's work: at once,
-     * and without another thread to switch to. Or null.
+     * and without another thread to switch to. 1: it has let others have the
+     * core meanwhile, or has something new. Or null.
      */
-    void (*drive)(void *arg, enum rg_drive why);
+    int (*drive)(void *arg, enum rg_drive why);
     void *drive_arg;
     /* Set by a team that posts what somebody waits for, cleared by the worker:
      * the team drives at its next wait, or when it is done. */
@@ -82,11 +83,12 @@ struct rg_proxy_heads {
 
 #if !RG_ON_CUDA
 /* One that is done has to do so only for what is urgent. */
-RG_FN void rg_proxy_drive(const struct rg_proxy_fifo *fifo, enum rg_drive why)
+RG_FN int rg_proxy_drive(const struct rg_proxy_fifo *fifo, enum rg_drive why)
 {
     if (fifo && fifo->drive &&
         (why != RG_DRIVE_DONE || rg_load_relaxed(&fifo->urgent)))
-        fifo->drive(fifo->drive_arg, why);
+        return fifo->drive(fifo->drive_arg, why);
+    return 0;
 }
 #endif
 

@@ -169,6 +169,25 @@ RG_FN int rg_signal_all(struct rg_call *call, int lane, uint64_t offset,
     return 0;
 }
 
+/* 1: a signal to the peer costs nothing if it goes with the payload. */
+RG_FN int rg_carries_signal(const struct rg_call *call, int peer)
+{
+    return call->plan->routes[peer].kind == RG_ROUTE_PROXY;
+}
+
+/* rg_signal_all to those only to whom no payload carries it. */
+RG_FN int rg_signal_rest(struct rg_call *call, int lane, uint64_t offset,
+                         enum rg_signal_op op, uint64_t value)
+{
+    const int n = (int)call->plan->nranks, rank = (int)call->plan->rank;
+
+    rg_team_barrier(&call->team);
+    for (int p = call->team.thread; p < n; p += call->team.threads)
+        if (p != rank && !rg_carries_signal(call, p))
+            rg_signal_send(call, p, lane, offset, op, value);
+    return 0;
+}
+
 /* rg_put, then a signal that is visible only after the payload. */
 RG_FN int rg_put_signal(struct rg_call *call, int peer, int lane,
                         uint64_t offset, const void *src, uint64_t bytes,

@@ -37,9 +37,19 @@ struct rg_engine_node *rg_engine_pop(struct rg_engine_queue *queue)
     return node;
 }
 
+void rg_engine_left(uint64_t **left)
+{
+    /* Pairs with the acquire of whoever fills the source anew. */
+    if (*left)
+        rg_store_release(*left, rg_load_relaxed(*left) + 1);
+    *left = NULL;
+}
+
 void rg_engine_complete(struct rg_engine *engine, struct rg_engine_node *node,
                         int status)
 {
+    if (status == RG_OK)
+        rg_engine_left(&node->command.left);
     node->status = status;
     rg_engine_push(&engine->done, node);
 }
@@ -390,6 +400,7 @@ int rg_engine_submit(struct rg_engine *engine,
     if (command->bytes && command->bytes <= sizeof(node->small)) {
         memcpy(node->small, command->source, command->bytes);
         node->command.source = node->small;
+        rg_engine_left(&node->command.left);
     }
     to = &engine->peers[command->peer];
     if (to->ops)
@@ -432,6 +443,18 @@ void rg_engine_advance(struct rg_engine *engine, uint64_t generation)
     for (int i = 0; i < engine->providers; i++)
         if (engine->ops[i]->advance)
             engine->ops[i]->advance(engine->states[i]);
+}
+
+void rg_engine_flush(struct rg_engine *engine)
+{
+    for (int i = 0; i < engine->providers; i++)
+        if (engine->ops[i]->flush)
+            engine->ops[i]->flush(engine->states[i]);
+}
+
+uint64_t rg_engine_arrivals(const struct rg_engine *engine)
+{
+    return engine->arrivals;
 }
 
 int rg_engine_fd(const struct rg_engine *engine)

@@ -66,8 +66,14 @@ struct rg_engine_command {
     int peer;
     uint64_t generation;
     uint64_t offset; /* in the peer's region */
-    /* Must stay as it is until the completion, unless it is small. */
+    /* Must stay as it is until it has left, or else until the completion. */
     const void *source;
+    /*
+     * One is added, with release, once the source is read no more: when it is
+     * small by the submission, else while the command is still under way. Not
+     * when the command fails before. Null: nobody asks.
+     */
+    uint64_t *left;
     uint64_t bytes;  /* may be 0 */
     uint64_t signal; /* offset of a word, a multiple of 8 */
     enum rg_signal_op op;
@@ -148,6 +154,10 @@ int rg_engine_submit(struct rg_engine *engine,
 /* Moves everything on; returns how many of `max` completions it stored. */
 int rg_engine_poll(struct rg_engine *engine,
                    struct rg_engine_completion *completions, int max);
+/* How many commands of network peers have been dealt with here so far. */
+uint64_t rg_engine_arrivals(const struct rg_engine *engine);
+/* Sends what has been queued, as far as that goes at once; no more of a poll. */
+void rg_engine_flush(struct rg_engine *engine);
 /*
  * A descriptor that is readable while a poll has something from the network to
  * deal with; -1: there is no network. Not for shm, whose commands complete in

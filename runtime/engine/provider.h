@@ -57,6 +57,7 @@ struct rg_engine_ops {
     int (*connect)(void *state, int peer,
                    const struct rg_engine_card_data *card);
     void (*submit)(void *state, struct rg_engine_node *node);
+    void (*flush)(void *state); /* optional */
     void (*poll)(void *state, uint64_t now);
     /* Ends the peer's commands with `status` and its connection. */
     void (*fail)(void *state, int peer, int status);
@@ -90,10 +91,13 @@ struct rg_engine {
     int providers;
     struct rg_engine_queue done;
     struct rg_engine_queue free;
+    uint64_t arrivals;
 };
 
 void rg_engine_push(struct rg_engine_queue *queue, struct rg_engine_node *node);
 struct rg_engine_node *rg_engine_pop(struct rg_engine_queue *queue);
+/* A command's source is read no more: told once. */
+void rg_engine_left(uint64_t **left);
 /* Hands the node back with its verdict. */
 void rg_engine_complete(struct rg_engine *engine, struct rg_engine_node *node,
                         int status);

@@ -296,8 +296,10 @@ static void tcp_submit(void *state, struct rg_engine_node *node)
 }
 
 /* What has been queued since the last poll goes out together. */
-static void flush(struct rg_tcp *tcp)
+static void tcp_flush(void *state)
 {
+    struct rg_tcp *tcp = state;
+
     for (int i = 0; i < tcp->dirty_count; i++) {
         struct rg_tcp_link *link = &tcp->links[tcp->dirty[i]];
 
@@ -389,7 +391,7 @@ static void tcp_poll(void *state, uint64_t now)
     struct epoll_event events[EVENTS];
     int count;
 
-    flush(tcp);
+    tcp_flush(tcp);
     count = epoll_wait(tcp->epoll_fd, events, EVENTS, 0);
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr)
@@ -426,6 +428,7 @@ const struct rg_engine_ops rg_engine_tcp = {
     .init = tcp_init,
     .connect = tcp_connect,
     .submit = tcp_submit,
+    .flush = tcp_flush,
     .poll = tcp_poll,
     .fail = tcp_fail,
     .cancel = tcp_cancel,

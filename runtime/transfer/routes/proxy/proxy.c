@@ -17,15 +17,13 @@
 enum {
     COMPLETIONS = 64,
     NS_PER_MS = 1000000,
-    LOOK_MS = 2,             /* so long a team that drives is trusted */
-    SPIN_NS = 200000000,     /* of a thread that nobody can wake */
-    NAP_NS = 20000,          /* after that */
-    MOMENT_NS = 100000,      /* a team's, between two looks at the rest */
-    STAGES = RG_PROXY_STAGES /* cookies: lane and stage, then notes */
+    LOOK_MS = 2,         /* so long a team that drives is trusted */
+    SPIN_NS = 200000000, /* of a thread that nobody can wake */
+    NAP_NS = 20000,      /* after that */
+    MOMENT_NS = 100000   /* a team's, between two looks at the rest */
 };
 
-#define COOKIE_NONE  UINT64_MAX
-#define COOKIE_NOTES (1ull << 32)
+#define COOKIE_NONE UINT64_MAX /* else the rank of a note */
 
 struct note {
     uint64_t data[RG_PROXY_NOTE_BYTES / 8];
@@ -68,41 +66,31 @@ static void submit(struct rg_proxy *proxy,
            "a command to rank %d was not taken: %d", command->peer, status);
 }
 
-static void give_stage(struct rg_proxy *proxy, uint64_t cookie)
-{
-    uint64_t *given =
-        &proxy->config.fifo->lane[cookie / STAGES].given[cookie % STAGES];
-
-    rg_store_release(given, rg_load_relaxed(given) + 1);
-}
-
 static void take_one(struct rg_proxy *proxy, uint64_t lane,
                      const struct rg_proxy_command *from)
 {
     const uint64_t stage = from->stage;
-    /* The engine copies it: the stage is free at once. */
-    const int small =
-        stage != RG_PROXY_NONE && from->bytes <= RG_ENGINE_SMALL_BYTES;
     const struct rg_engine_command command = {
         .peer = (int)from->peer,
         .generation = proxy->epoch,
         .offset = from->offset,
-        .source = stage == RG_PROXY_NONE
-                      ? NULL
-                      : proxy->config.stages +
-                            (lane * STAGES + stage) * RG_PROXY_STAGE_BYTES,
+        .source =
+            stage == RG_PROXY_NONE
+                ? NULL
+                : proxy->config.stages +
+                      (lane * RG_PROXY_STAGES + stage) * RG_PROXY_STAGE_BYTES,
+        .left = stage == RG_PROXY_NONE
+                    ? NULL
+                    : &proxy->config.fifo->lane[lane].given[stage],
         .bytes = from->bytes,
         .signal =
             from->signal == RG_PROXY_NONE ? RG_ENGINE_NO_SIGNAL : from->signal,
         .op = (enum rg_signal_op)from->op,
         .value = from->value,
         .deadline_ns = rg_clock_after_ms(proxy->config.deadline_ms),
-        .cookie = stage == RG_PROXY_NONE || small ? COOKIE_NONE
-                                                  : lane * STAGES + stage};
+        .cookie = COOKIE_NONE};
 
     submit(proxy, &command);
-    if (small)
-        give_stage(proxy, lane * STAGES + stage);
 }
 
 /* Takes what teams have left in a lane; how many commands. */
@@ -134,70 +122,79 @@ static void end_note(struct rg_proxy *proxy, uint64_t rank, int status)
 static void end_command(struct rg_proxy *proxy,
                         const struct rg_engine_completion *completion)
 {
-    const uint64_t cookie = completion->cookie;
-
     proxy->open--;
     proxy->failed += completion->status != RG_OK;
-    if (cookie == COOKIE_NONE)
-        return;
-    if (cookie >= COOKIE_NOTES) {
-        end_note(proxy, cookie - COOKIE_NOTES, completion->status);
-        return;
-    }
-    if (completion->status == RG_OK)
-        give_stage(proxy, cookie);
+    if (completion->cookie != COOKIE_NONE)
+        end_note(proxy, completion->cookie, completion->status);
 }
 
-static int poll_engine(struct rg_proxy *proxy)
+/* How many commands have ended, of this end's or of peers. */
+static uint64_t poll_engine(struct rg_proxy *proxy)
 {
+    const uint64_t arrivals = rg_engine_arrivals(proxy->engine);
     struct rg_engine_completion completions[COMPLETIONS];
     const int count = rg_engine_poll(proxy->engine, completions, COMPLETIONS);
 
     for (int i = 0; i < count; i++)
         end_command(proxy, &completions[i]);
-    return count;
+    return (uint64_t)count + rg_engine_arrivals(proxy->engine) - arrivals;
 }
 
-/* Under the lock; 1 if there was something to do. */
-static int work(struct rg_proxy *proxy)
+/* Under the lock; 1 if there was something to do. `sends`: the next round looks
+ * for what comes in, if there is something to send. */
+static int work(struct rg_proxy *proxy, int sends)
 {
-    int count = 0;
+    uint64_t count = 0;
 
     /* Before the looking: what comes later is urgent again. */
     rg_store_relaxed(&proxy->config.fifo->urgent, 0);
     if (proxy->force)
         for (uint64_t i = 0; i < proxy->config.fifo->lanes; i++)
-            count += take_lane(proxy, i);
-    return count + poll_engine(proxy) > 0;
+            count += (uint64_t)take_lane(proxy, i);
+    if (!sends || !count)
+        return count + poll_engine(proxy) > 0;
+    rg_engine_flush(proxy->engine);
+    return 1;
 }
 
-/* A core is given away until the network has something, or for a moment. */
-static void let_others(const struct rg_proxy *proxy)
+/* A core is given away until the network has something, which is 1, or for a
+ * moment. */
+static int let_others(const struct rg_proxy *proxy)
 {
     const struct timespec moment = rg_clock_timespec(MOMENT_NS);
     struct pollfd network = {.fd = rg_engine_fd(proxy->engine),
                              .events = POLLIN};
 
-    if (!rg_load_relaxed(&proxy->alone))
-        sched_yield();
-    else
-        ppoll(&network, 1, &moment, NULL);
+    return ppoll(&network, 1, &moment, NULL) > 0;
 }
 
-static void drive(void *arg, enum rg_drive why)
+/* A round of a team's; 1 if there was something to do, -1 not its turn. */
+static int drive_once(struct rg_proxy *proxy, int waits, int sends)
 {
-    struct rg_proxy *proxy = arg;
     int worked;
 
-    if (why == RG_DRIVE_DONE)
+    if (!waits)
         pthread_mutex_lock(&proxy->lock);
     else if (pthread_mutex_trylock(&proxy->lock))
-        return;
-    worked = work(proxy);
+        return -1;
+    worked = work(proxy, sends);
     pthread_mutex_unlock(&proxy->lock);
     rg_store_relaxed(&proxy->driven_ns, rg_clock_ns());
-    if (why == RG_DRIVE_CROWDED && !worked)
-        let_others(proxy);
+    return worked;
+}
+
+static int drive(void *arg, enum rg_drive why)
+{
+    struct rg_proxy *proxy = arg;
+    const int waits = why != RG_DRIVE_DONE;
+    const int gives = why == RG_DRIVE_CROWDED && rg_load_relaxed(&proxy->alone);
+    const int worked = drive_once(proxy, waits, gives);
+
+    if (worked < 0 || !gives)
+        return 0;
+    if (!worked && let_others(proxy))
+        drive_once(proxy, waits, 0);
+    return 1;
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -251,7 +248,7 @@ static void *worker_main(void *arg)
     rg_thread_name("proxy");
     pthread_mutex_lock(&proxy->lock);
     while (!proxy->stop) {
-        busy = !is_driven(proxy) && work(proxy);
+        busy = !is_driven(proxy) && work(proxy, 0);
         force = proxy->force;
         open = proxy->open;
         pthread_mutex_unlock(&proxy->lock);
@@ -444,7 +441,7 @@ static void send_note(struct rg_proxy *proxy, int rank, uint64_t offset,
         .bytes = bytes,
         .signal = RG_ENGINE_NO_SIGNAL,
         .deadline_ns = rg_clock_after_ms(proxy->config.deadline_ms),
-        .cookie = COOKIE_NOTES + (uint64_t)rank};
+        .cookie = (uint64_t)rank};
 
     memcpy(note->data, data, bytes);
     note->under_way = 1;
@@ -460,7 +457,7 @@ int rg_proxy_note(struct rg_proxy *proxy, int rank, uint64_t offset,
     if (bytes > RG_PROXY_NOTE_BYTES)
         return RG_EINVAL;
     pthread_mutex_lock(&proxy->lock);
-    work(proxy);
+    work(proxy, 0);
     status = note->status;
     if (status != RG_EPENDING)
         note->status = RG_EPENDING;
@@ -475,7 +472,7 @@ void rg_proxy_read(struct rg_proxy *proxy, uint64_t offset, void *data_out,
 {
     /* Under the lock: the engine writes in a round. */
     pthread_mutex_lock(&proxy->lock);
-    work(proxy);
+    work(proxy, 0);
     memcpy(data_out, (unsigned char *)rg_engine_memory(proxy->engine) + offset,
            bytes);
     pthread_mutex_unlock(&proxy->lock);
