@@ -11,7 +11,7 @@ librg_algos_a_SOURCES = \
 	algos/all_reduce/all_reduce_ring.c \
 	algos/all_reduce/all_reduce_twoshot.c \
 	algos/all_reduce/all_reduce_twoshot_ll.c \
-	algos/pattern/nodes.h algos/pattern/packets.h \
+	algos/pattern/doubling.h algos/pattern/nodes.h algos/pattern/packets.h \
 	algos/pattern/ring.h \
 	algos/transfer/request.h \
 	algos/transfer/transfer.h \

@@ -1,20 +1,8 @@
 /*
  * All-reduce by recursive doubling, with plain stores and release flags.
  *
- * Of n ranks, m = 2^k are the largest power of two, and the first 2 (n - m)
- * stand in pairs: the odd rank of a pair hands its input to the even one and
- * is handed the result. So m ranks are left, v = 0 .. m-1 in rank order, each
- * for one rank or for two neighbours. Per turn, of a chunk of b bytes:
- *
- *   0. a pair's odd rank sends its input to the even one      b bytes
- *   1. .. k. in round j, v exchanges what it has with v ^ 2^(j-1), and both
- *      combine the two                                        b bytes each
- *   k+1. a pair's even rank sends the result to the odd one   b bytes
- *
- * Before round j the 2^(j-1) ranks of an aligned block hold the same bits, and
- * both partners combine the lower block's value with the upper block's, in
- * this order: so after the round they hold the same bits too, and the result
- * is the same everywhere, also of floats.
+ * Who sends what to whom is said in pattern/doubling.h. Each step of a turn,
+ * of a chunk of b bytes, sends b bytes.
  *
  * Best for small buffers of ranks that are reached through a host: log2(n)
  * messages a rank, each with its signal, and as many waits. Where one shot has
@@ -36,6 +24,7 @@
  *         inbox[channel][step][parity][chunk]
  */
 #include "algos/all_reduce/all_reduce.h"
+#include "algos/pattern/doubling.h"
 #include "runtime/device/reduce.h"
 #include "runtime/device/transfer.h"
 
@@ -54,32 +43,13 @@ struct all_reduce_doubling {
     uint64_t inbox;
     uint64_t slot; /* bytes */
     int lane;
-    int rank, nranks;
-    int pairs;  /* n - m */
-    int rounds; /* k */
+    struct rg_doubling who;
 };
-
-/* What a rank does in one step: take, combine, send on. Rank -1: nobody. */
-struct all_reduce_doubling_hop {
-    int from, to;
-    int taken, sent; /* the slots' steps */
-    const void *own; /* combined with what is taken; null: replaced by it */
-    int divide;      /* ranks by which an average is divided; 0: not yet */
-};
-
-RG_FN int all_reduce_doubling_rounds(int n)
-{
-    int rounds = 0;
-
-    while (2 << rounds <= n)
-        rounds++;
-    return rounds;
-}
 
 /* Steps of any group that fits, so that places do not depend on its size. */
 RG_FN uint64_t all_reduce_doubling_steps(int capacity)
 {
-    return (uint64_t)all_reduce_doubling_rounds(capacity) + 2;
+    return (uint64_t)rg_doubling_rounds(capacity) + 2;
 }
 
 /* Words and lines of all channels, from the area's start. */
@@ -108,10 +78,7 @@ all_reduce_doubling_open(const struct rg_call *call, int channel)
         all_reduce_doubling_steps(capacity) * (uint64_t)channel;
     struct all_reduce_doubling s;
 
-    s.rank = (int)call->plan->rank;
-    s.nranks = (int)call->plan->nranks;
-    s.rounds = all_reduce_doubling_rounds(s.nranks);
-    s.pairs = s.nranks - (1 << s.rounds);
+    s.who = rg_doubling_of((int)call->plan->rank, (int)call->plan->nranks);
     s.lane = channel % RG_LANES;
     s.chunk = call->rule->chunk / sizeof(rg_elem);
     s.slot = call->rule->slot;
@@ -126,50 +93,6 @@ all_reduce_doubling_open(const struct rg_call *call, int channel)
     return s;
 }
 
-/* Who this rank exchanges with in round j. */
-RG_FN int all_reduce_doubling_partner(const struct all_reduce_doubling *s,
-                                      int j)
-{
-    const int v = s->rank < 2 * s->pairs ? s->rank / 2 : s->rank - s->pairs;
-    const int other = v ^ 1 << (j - 1);
-
-    return other < s->pairs ? 2 * other : other + s->pairs;
-}
-
-/* Step t of an odd rank of a pair, which takes part in 0 and k+1 only. */
-RG_FN struct all_reduce_doubling_hop
-all_reduce_doubling_odd(const struct rg_call *call,
-                        const struct all_reduce_doubling *s, int t)
-{
-    struct all_reduce_doubling_hop hop;
-
-    hop.from = t == s->rounds + 1 ? s->rank - 1 : -1;
-    hop.to = t == 0 ? s->rank - 1 : -1;
-    hop.taken = t;
-    hop.sent = 0;
-    hop.own = t == 0 ? call->send : 0;
-    hop.divide = 0;
-    return hop;
-}
-
-/* Step t of any other rank: it sends what the step after takes. */
-RG_FN struct all_reduce_doubling_hop
-all_reduce_doubling_hop_of(const struct rg_call *call,
-                           const struct all_reduce_doubling *s, int t)
-{
-    const int odd = s->rank < 2 * s->pairs ? s->rank + 1 : -1;
-    struct all_reduce_doubling_hop hop;
-
-    hop.from = t == 0 ? odd : all_reduce_doubling_partner(s, t);
-    hop.to = t == s->rounds ? odd : all_reduce_doubling_partner(s, t + 1);
-    hop.taken = t;
-    hop.sent = t + 1;
-    /* What a step has combined is in recv; the first found nothing there. */
-    hop.own = t == 0 || (t == 1 && odd < 0) ? call->send : call->recv;
-    hop.divide = t == s->rounds ? s->nranks : 0;
-    return hop;
-}
-
 /* Offset of a step's slot in a turn. */
 RG_FN uint64_t all_reduce_doubling_slot(const struct all_reduce_doubling *s,
                                         int step, uint64_t turn)
@@ -182,7 +105,7 @@ RG_FN uint64_t all_reduce_doubling_slot(const struct all_reduce_doubling *s,
 /* What has come, alone or with one's own, goes to recv; lower ranks first. */
 RG_FN int all_reduce_doubling_take(struct rg_call *call, enum rg_op op,
                                    const struct all_reduce_doubling *s,
-                                   const struct all_reduce_doubling_hop *hop,
+                                   const struct rg_doubling_hop *hop,
                                    uint64_t turn, uint64_t at, uint64_t n)
 {
     rg_elem *to = (rg_elem *)call->recv + at;
@@ -198,7 +121,7 @@ RG_FN int all_reduce_doubling_take(struct rg_call *call, enum rg_op op,
     }
     from.own = (const uint8_t *)((const rg_elem *)hop->own + at);
     from.stride = 0;
-    from.rank = hop->from < s->rank;
+    from.rank = hop->from < s->who.rank;
     from.count = 2;
     rg_team_reduce(&call->team, op, to, 0, &from, n, hop->divide);
     return 0;
@@ -207,7 +130,7 @@ RG_FN int all_reduce_doubling_take(struct rg_call *call, enum rg_op op,
 /* One step of a turn. 0, or 1 for failed. */
 RG_FN int all_reduce_doubling_step(struct rg_call *call, enum rg_op op,
                                    const struct all_reduce_doubling *s,
-                                   const struct all_reduce_doubling_hop *hop,
+                                   const struct rg_doubling_hop *hop,
                                    uint64_t k)
 {
     const uint64_t turn = s->before + k;
@@ -233,14 +156,12 @@ RG_FN int all_reduce_doubling_turn(struct rg_call *call, enum rg_op op,
                                    const struct all_reduce_doubling *s,
                                    uint64_t k)
 {
-    const int odd = s->rank < 2 * s->pairs && s->rank % 2;
-    const int last = s->rounds + odd;
+    const int last = rg_doubling_last(&s->who);
 
     RG_ROLLED
-    for (int t = 0; t <= last; t += odd ? last : 1) {
-        const struct all_reduce_doubling_hop hop =
-            odd ? all_reduce_doubling_odd(call, s, t)
-                : all_reduce_doubling_hop_of(call, s, t);
+    for (int t = 0; t <= last; t = rg_doubling_next(&s->who, t)) {
+        const struct rg_doubling_hop hop =
+            rg_doubling_hop_of(&s->who, t, call->send, call->recv);
 
         call->step = (uint64_t)t;
         if (all_reduce_doubling_step(call, op, s, &hop, k))
