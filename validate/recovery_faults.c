@@ -1,5 +1,6 @@
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness/verdict.h"
@@ -156,21 +157,43 @@ static void commit_moment(struct rg_recovery_member *self,
     }
 }
 
-/* The group is complete, and has been for some steps. */
+/* The group is complete, and has been for some steps, the last one too. */
 static int is_settled(const struct rg_recovery_member *self)
 {
     enum { SETTLED = 3 };
 
-    return __builtin_popcountll(self->participants) == self->job->size &&
+    return !self->aborted &&
+           __builtin_popcountll(self->participants) == self->job->size &&
            self->steps_in_epoch >= SETTLED;
+}
+
+/*
+ * Of a settled group. A plan counts two views for a death and the return; where
+ * the others hear of a death by the new process that comes, as between hosts,
+ * both come in one. Every process, the first of each rank too, has published
+ * one ticket.
+ */
+static uint64_t views_so_far(struct rg_recovery_member *self)
+{
+    uint64_t views = self->epoch;
+    int published = 0;
+    void *ticket;
+    size_t bytes;
+
+    if (rg_worker_ticket(self->worker, 0, 1000, &ticket, &bytes, &published) ==
+        RG_OK)
+        free(ticket);
+    if (published > self->job->size)
+        views = 1 + 2 * (uint64_t)(published - self->job->size);
+    return views > self->epoch ? views : self->epoch;
 }
 
 /* A settled group's view serves as all views up to it. */
 static void at_idle_view(struct rg_recovery_member *self)
 {
-    if (!is_settled(self))
-        return;
-    for (uint64_t epoch = 1; epoch <= self->epoch; epoch++)
+    const uint64_t views = is_settled(self) ? views_so_far(self) : 0;
+
+    for (uint64_t epoch = 1; epoch <= views; epoch++)
         commit_moment(self,
                       &(struct rg_fault_moment){RG_FAULT_AT_VIEW,
                                                 RG_FAULT_IN_IDLE, epoch, NULL});
@@ -246,6 +269,7 @@ static int take_mid(struct rg_recovery_member *self, uint64_t seq)
     struct rg_fault_moment moment = {RG_FAULT_AT_SEQ, RG_FAULT_IN_MID, seq,
                                      NULL};
     int entry = take_due(self, own, &moment, &self->faults.mid_fault);
+    uint64_t views;
 
     if (entry < 0 && self->scenario->replay) {
         moment.trigger = RG_FAULT_AT_REPLAY;
@@ -254,8 +278,8 @@ static int take_mid(struct rg_recovery_member *self, uint64_t seq)
     }
     moment =
         (struct rg_fault_moment){RG_FAULT_AT_VIEW, RG_FAULT_IN_MID, 1, NULL};
-    for (; entry < 0 && is_settled(self) && moment.at <= self->epoch;
-         moment.at++)
+    views = entry < 0 && is_settled(self) ? views_so_far(self) : 0;
+    for (; entry < 0 && moment.at <= views; moment.at++)
         entry = take_due(self, own, &moment, &self->faults.mid_fault);
     return entry;
 }

@@ -168,11 +168,15 @@ static void learn_address(struct rg_driver *driver,
 {
     const int rank = member->world_rank;
 
-    driver->boot.addresses[rank].endpoint = member->endpoint;
-    if (rank == driver->rank || !driver->boot.addresses[rank].same_host)
+    const uint32_t process = member->incarnation >> RG_INCARNATION_SHIFT;
+    struct rg_address *address = &driver->boot.addresses[rank];
+
+    if (rank == driver->rank || process < address->process)
         return;
-    rg_loop_meet(driver, rank, member->incarnation >> RG_INCARNATION_SHIFT);
-    if (!driver->peers[rank].is_gone)
+    address->endpoint = member->endpoint;
+    address->process = process;
+    rg_loop_meet(driver, rank, process);
+    if (address->same_host && !driver->peers[rank].is_gone)
         rg_loop_lifeline(driver, rank);
 }
 
@@ -840,10 +844,6 @@ int rg_driver_ticket(struct rg_driver *driver, unsigned char **ticket_out,
     int rc;
 
     pthread_mutex_lock(&driver->lock);
-    for (int peer = 0; peer < driver->size; peer++)
-        driver->boot.addresses[peer].process =
-            peer == driver->rank ? driver->process
-                                 : driver->peers[peer].process;
     rc =
         rg_bootstrap_ticket(&driver->boot, driver->size, ticket_out, bytes_out);
     pthread_mutex_unlock(&driver->lock);

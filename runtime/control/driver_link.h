@@ -23,6 +23,7 @@ struct rg_link {
     enum rg_link_kind kind;
     int fd;               /* owned; -1 once closed */
     int peer;             /* world rank; -1 until it has proved itself */
+    uint32_t process;     /* which of that rank's: what it tells is of this */
     int said_bye;         /* the peer's end of file will be no failure */
     int finishing;        /* nothing more will be sent */
     int refused;          /* its host says that nobody listens there */

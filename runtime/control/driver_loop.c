@@ -347,6 +347,7 @@ int rg_loop_adopt(struct rg_driver *driver, enum rg_link_kind kind, int fd,
     link->next = driver->links;
     driver->links = link;
     if (peer >= 0) {
+        link->process = driver->boot.addresses[peer].process;
         *peer_link(driver, link) = link;
         watch_process(driver, link);
     }
@@ -419,19 +420,27 @@ void rg_loop_lifeline(struct rg_driver *driver, int rank)
 
 /* ---- the end of others -------------------------------------------------- */
 
+static void tell_end_of(struct rg_driver *driver, int rank, uint32_t process,
+                        enum rg_input_kind kind)
+{
+    const struct rg_input input = {
+        .kind = kind, .peer = rank, .process = process};
+
+    if (driver->stop >= RG_STOP_CLOSING)
+        return;
+    post(driver, 0, &input);
+    post(driver, 1, &input);
+}
+
 static void tell_end(struct rg_driver *driver, int rank,
                      enum rg_input_kind kind)
 {
     struct rg_peer *peer = &driver->peers[rank];
-    const struct rg_input input = {
-        .kind = kind, .peer = rank, .process = peer->process};
 
-    if (driver->stop >= RG_STOP_CLOSING ||
-        (kind == RG_INPUT_GONE && peer->is_gone))
+    if (kind == RG_INPUT_GONE && peer->is_gone)
         return;
-    peer->is_gone = 1;
-    post(driver, 0, &input);
-    post(driver, 1, &input);
+    peer->is_gone |= driver->stop < RG_STOP_CLOSING;
+    tell_end_of(driver, rank, peer->process, kind);
 }
 
 /* Its memory is out of its reach. */
@@ -442,14 +451,14 @@ static void peer_exited(struct rg_driver *driver, struct rg_peer *peer)
         tell_end(driver, (int)(peer - driver->peers), RG_INPUT_EXITED);
 }
 
-/* Another link of the same kind to the same peer, or null. */
+/* Another link of the same kind to the same process, or null. */
 static struct rg_link *link_instead(const struct rg_driver *driver,
                                     const struct rg_link *lost)
 {
     struct rg_link *link = driver->links;
 
     while (link && (link == lost || link->fd < 0 || link->kind != lost->kind ||
-                    link->peer != lost->peer))
+                    link->peer != lost->peer || link->process != lost->process))
         link = link->next;
     return link;
 }
@@ -467,7 +476,9 @@ static void link_close(struct rg_driver *driver, struct rg_link *link)
  * End of file or a broken stream. The last lifeline that ends without a BYE is
  * the death of the process behind it, and so is a host that answers that nobody
  * listens there any more. A control link may end for many reasons: a new one
- * is made when there is something to say.
+ * is made when there is something to say. A link to an earlier process of the
+ * rank, which may be tried until long after, tells nothing of the one that is
+ * there now.
  */
 static void link_lost(struct rg_driver *driver, struct rg_link *link, int rc)
 {
@@ -485,6 +496,11 @@ static void link_lost(struct rg_driver *driver, struct rg_link *link, int rc)
     link_close(driver, link);
     if (rank < 0)
         return;
+    if (link->process != driver->peers[rank].process) {
+        if (died && rc != RG_EPROTO)
+            tell_end_of(driver, rank, link->process, RG_INPUT_GONE);
+        return;
+    }
     driver->peers[rank].has_ended |= link->said_bye;
     if (died && !driver->peers[rank].has_ended && rc != RG_EPROTO) {
         tell_end(driver, rank, RG_INPUT_GONE);
@@ -537,6 +553,7 @@ static int prove(struct rg_driver *driver, struct rg_link *link,
     if (hello->incarnation < peer->process)
         return RG_EPROTO;
     link->peer = hello->world_rank;
+    link->process = hello->incarnation;
     /* Others than the first coordinator wait for lifelines only. */
     if (driver->missing_links &&
         (link->kind == RG_LINK_LIFELINE ||
