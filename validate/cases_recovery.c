@@ -603,7 +603,7 @@ static const char *inapplicable(const struct recovery *recovery, enum who who,
         return NULL;
     if (!rg_hosts_present())
         return "needs hosts of scripts/hosts";
-    if (job->size % job->hosts != 0)
+    if (job->hosts < 1 || job->size % job->hosts != 0)
         return "needs as many ranks on each host";
     return job->hosts < recovery->ranks ? "needs more hosts" : NULL;
 }
@@ -724,6 +724,8 @@ static void run_plan(struct rg_suite *suite, const struct rg_case *test,
         rg_case_fail(result, RG_EXIT_RECOVERY,
                      "no survivor: the plan ends all %d ranks",
                      suite->job->size);
+    else if (rg_hosts_present())
+        play_apart(suite, &scenario, &played, result);
     else
         play_and_judge(suite, &scenario, &played, result);
     rg_fault_plan_destroy(plan);

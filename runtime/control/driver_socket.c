@@ -22,8 +22,14 @@
 #include "runtime/core/log.h"
 #include "runtime/status.h"
 
+/* Of Linux 6.15; older ones refuse it. */
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44
+#endif
+
 enum {
     NS_PER_MS = 1000000,
+    RESEND_MS = 1000, /* at least so often, also after an outage */
     SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
 };
 
@@ -119,12 +125,16 @@ int rg_socket_listen_unix(int rank, struct rg_endpoint *endpoint, int backlog,
     return RG_OK;
 }
 
-/* Control messages are small and waited for: no delay to fill segments. */
-static void set_no_delay(int fd)
+/*
+ * Control messages are small and waited for: no delay to fill segments, and a
+ * host that is plugged in again need not wait as long as it was unplugged.
+ */
+static void set_prompt(int fd)
 {
-    int on = 1;
+    const int on = 1, resend = RESEND_MS;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &resend, sizeof(resend));
 }
 
 int rg_socket_accept(int listen_fd)
@@ -135,7 +145,7 @@ int rg_socket_accept(int listen_fd)
         accept4(listen_fd, &name.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0 && name.any.sa_family != AF_UNIX)
-        set_no_delay(fd);
+        set_prompt(fd);
     return fd;
 }
 
@@ -198,7 +208,7 @@ int rg_socket_connect_tcp(int rank, const struct rg_endpoint *endpoint,
         connect_to(rank, &name, length, endpoint->address, deadline_ns, fd_out);
 
     if (!rc)
-        set_no_delay(*fd_out);
+        set_prompt(*fd_out);
     return rc;
 }
 
@@ -211,7 +221,7 @@ int rg_socket_start_tcp(int rank, const struct rg_endpoint *endpoint,
 
     if (fd < 0)
         return system_error(rank, fd, "open a socket to", endpoint->address);
-    set_no_delay(fd);
+    set_prompt(fd);
     if (connect(fd, &name.any, length) && errno != EINPROGRESS &&
         errno != ECONNREFUSED)
         return system_error(rank, fd, "connect to", endpoint->address);

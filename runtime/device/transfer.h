@@ -44,15 +44,16 @@ RG_FN const struct rg_route *rg_route_to(const struct rg_call *call, int peer,
 }
 
 /*
- * Why rg_route_to() has said no; what the group has to hear. Only a route's
- * failure names the peer: nobody is to blame for what lies beyond a region.
+ * One thread: why rg_route_to() has said no, for the group to hear. Only a
+ * route's failure names the peer: nobody is to blame for what lies beyond a
+ * region.
  */
-RG_FN_COLD int rg_refuse(const struct rg_call *call, int peer)
+RG_FN int rg_refuse(const struct rg_call *call, int peer)
 {
-    if (call->plan->routes[peer].kind == RG_ROUTE_NULL)
-        rg_latch_failure(call->dev, RG_EUNAVAILABLE, peer, call->step);
-    else
-        rg_latch_failure(call->dev, RG_EINVAL, -1, call->step);
+    const int broken = call->plan->routes[peer].kind == RG_ROUTE_NULL;
+
+    rg_latch_failure(call->dev, broken ? RG_EUNAVAILABLE : RG_EINVAL,
+                     broken ? peer : -1, call->step);
     return 1;
 }
 

@@ -83,4 +83,15 @@ ends 0 "5 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
 ends 77 "0 passed, 0 failed, 1 skipped" --ranks 2 --backend legacy \
     --case replay.policy_change.auto
 ends 77 "0 passed, 0 failed, 4 skipped" --ranks 1 --case 'plant.*'
+ends 77 "0 passed, 0 failed, 16 skipped" --ranks 3 --case 'hosts.*'
+ends 77 "0 passed, 0 failed, 1 skipped" --ranks 4 --case 'traffic.*'
+
+# Two nodes of two, all by the host proxy: what is sent is counted, and the log
+# shows each rank's line of the matrix.
+tap_run env RG_NODE_RANKS=2 RG_DISABLE_P2P_ROUTE=1 RG_LOG=info "$validate" \
+    --launch local --ranks 4 --case 'traffic.*'
+tap_ended 0 "bytes between nodes" \
+    tap_holds 'node 1 of 2 ranks: to others 1.0000 x the buffer'
+tap_holds 'regroup[2]: routes of epoch 1: hh.h'
+tap_result $? "the route matrix is logged"
 tap_end
