@@ -18,7 +18,11 @@
 #include "runtime/device/team.h"
 #include "runtime/status.h"
 
-enum { RG_GAP_NS = 100000000, RG_LOOK_POLLS = 16 };
+enum {
+    RG_GAP_NS = 100000000,
+    RG_LOOK_POLLS = 16,
+    RG_TIRED_POLLS = 64 /* of a crowded host's team that drives the proxy */
+};
 
 struct rg_call {
     struct rg_team team;
@@ -98,15 +102,25 @@ RG_FN int rg_wait_look(const struct rg_call *call, struct rg_waiter *waiter)
     return waiter->waited > dev->deadline_ns ? RG_ETIMEDOUT : RG_OK;
 }
 
+#if !RG_ON_CUDA
+/* Between two polls: does the proxy's work, and lets others have the core. */
+RG_FN void rg_wait_host(const struct rg_call *call, uint64_t polls)
+{
+    const int crowded = call->team.emu->crowded;
+    const enum rg_drive why = !crowded                 ? RG_DRIVE_WAITS
+                              : polls < RG_TIRED_POLLS ? RG_DRIVE_CROWDED
+                                                       : RG_DRIVE_TIRED;
+
+    if (!rg_proxy_drive(call->dev->plan[call->index]->proxy, why))
+        call->team.emu->relax(polls, crowded);
+}
+#endif
+
 /* Called after a failed poll: 0 to poll again, or a negative status. */
 RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 {
 #if !RG_ON_CUDA
-    const int crowded = call->team.emu->crowded;
-
-    if (!rg_proxy_drive(call->dev->plan[call->index]->proxy,
-                        crowded ? RG_DRIVE_CROWDED : RG_DRIVE_WAITS))
-        call->team.emu->relax(waiter->polls, crowded);
+    rg_wait_host(call, waiter->polls);
 #endif
     return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
 }

@@ -33,7 +33,8 @@ enum {
 enum rg_drive {
     RG_DRIVE_DONE = 0, /* it has left something, and goes */
     RG_DRIVE_WAITS,    /* others may be at it */
-    RG_DRIVE_CROWDED   /* and whoever it waits for may want its core */
+    RG_DRIVE_CROWDED,  /* and whoever it waits for may want its core */
+    RG_DRIVE_TIRED     /* for some time now */
 };
 
 /* As a command's stage or signal: there is none. */

@@ -324,6 +324,32 @@ static void a_peer_that_takes_nothing_is_named(void **state)
     assert_int_equal(world->fake->dev.latch.peers[0], 2);
 }
 
+/* ---- driving ------------------------------------------------------------ */
+
+/* A round by rank 0 that is not kept out by its worker's own. */
+static int drive(struct world *world, enum rg_drive why)
+{
+    int gave = 0;
+
+    for (int i = 0; i < 100 && !gave; i++)
+        gave = rg_proxy_drive(world->ends[0].fifo, why);
+    return gave;
+}
+
+/* On the network alone at once, else when it has waited for some time. */
+static void who_waits_gives_its_core_away(void **state)
+{
+    struct world *world = *state;
+
+    for (int alone = 0; alone < 2; alone++) {
+        rg_proxy_force(world->ends[0].proxy, alone);
+        assert_int_equal(drive(world, RG_DRIVE_DONE), 0);
+        assert_int_equal(drive(world, RG_DRIVE_WAITS), 0);
+        assert_int_equal(drive(world, RG_DRIVE_CROWDED), alone);
+        assert_int_equal(drive(world, RG_DRIVE_TIRED), 1);
+    }
+}
+
 /* ---- notes -------------------------------------------------------------- */
 
 static void a_note_is_visible_when_it_says_so(void **state)
@@ -363,6 +389,7 @@ int main(void)
         PROXY_TEST(an_older_epoch_writes_nowhere),
         PROXY_TEST(a_newer_epoch_waits_for_its_target),
         PROXY_TEST(a_peer_that_takes_nothing_is_named),
+        PROXY_TEST(who_waits_gives_its_core_away),
         PROXY_TEST(a_note_is_visible_when_it_says_so),
     };
 

@@ -20,7 +20,8 @@ enum {
     LOOK_MS = 2,         /* so long a team that drives is trusted */
     SPIN_NS = 200000000, /* of a thread that nobody can wake */
     NAP_NS = 20000,      /* after that */
-    MOMENT_NS = 100000   /* a team's, between two looks at the rest */
+    MOMENT_NS = 100000,  /* a team's, between two looks at the rest */
+    WINK_NS = 10000      /* where what it waits for may be no network's */
 };
 
 #define COOKIE_NONE UINT64_MAX /* else the rank of a note */
@@ -159,9 +160,10 @@ static int work(struct rg_proxy *proxy, int sends)
 
 /* A core is given away until the network has something, which is 1, or for a
  * moment. */
-static int let_others(const struct rg_proxy *proxy)
+static int let_others(const struct rg_proxy *proxy, uint64_t alone)
 {
-    const struct timespec moment = rg_clock_timespec(MOMENT_NS);
+    const struct timespec moment =
+        rg_clock_timespec(alone ? MOMENT_NS : WINK_NS);
     struct pollfd network = {.fd = rg_engine_fd(proxy->engine),
                              .events = POLLIN};
 
@@ -187,12 +189,14 @@ static int drive(void *arg, enum rg_drive why)
 {
     struct rg_proxy *proxy = arg;
     const int waits = why != RG_DRIVE_DONE;
-    const int gives = why == RG_DRIVE_CROWDED && rg_load_relaxed(&proxy->alone);
+    const uint64_t alone = rg_load_relaxed(&proxy->alone);
+    const int gives =
+        why == RG_DRIVE_TIRED || (why == RG_DRIVE_CROWDED && alone);
     const int worked = drive_once(proxy, waits, gives);
 
     if (worked < 0 || !gives)
         return 0;
-    if (!worked && let_others(proxy))
+    if (!worked && let_others(proxy, alone))
         drive_once(proxy, waits, 0);
     return 1;
 }
