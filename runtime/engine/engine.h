@@ -156,7 +156,7 @@ int rg_engine_poll(struct rg_engine *engine,
                    struct rg_engine_completion *completions, int max);
 /* How many commands of network peers have been dealt with here so far. */
 uint64_t rg_engine_arrivals(const struct rg_engine *engine);
-/* Sends what has been queued, as far as that goes at once; no more of a poll. */
+/* Sends what has been queued, as far as that goes at once; a poll does, too. */
 void rg_engine_flush(struct rg_engine *engine);
 /*
  * A descriptor that is readable while a poll has something from the network to
