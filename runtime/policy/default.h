@@ -8,6 +8,7 @@
 extern const char rg_policy_default_emu[];
 extern const char rg_policy_default_cuda[];
 extern const char rg_policy_default_proxy[];
+extern const char rg_policy_default_proxy_emu[];
 
 /* The one of a kind of device, where all pairs have direct access, or not. */
 const char *rg_policy_default(enum rg_device_kind kind, int direct);

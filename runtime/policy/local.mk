@@ -11,7 +11,8 @@ librg_policy_a_SOURCES = \
 RG_POLICY_DEFAULTS = \
 	runtime/policy/default/emu.rgp \
 	runtime/policy/default/cuda.rgp \
-	runtime/policy/default/proxy.rgp
+	runtime/policy/default/proxy.rgp \
+	runtime/policy/default/proxy_emu.rgp
 RG_POLICY_EMBED = runtime/policy/default/embed
 nodist_librg_policy_a_SOURCES = runtime/policy/default_text.c
 EXTRA_DIST += $(RG_POLICY_DEFAULTS) $(RG_POLICY_EMBED)
