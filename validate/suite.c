@@ -233,7 +233,10 @@ int rg_suite_play(struct rg_suite *suite, const struct rg_scenario *scenario,
 {
     struct rg_job job = *suite->job;
 
-    job.bootstrap = (struct rg_bootstrap){.arg = suite, .allgather = allgather};
+    /* Where there is no group meanwhile, MPI has to do. */
+    if (suite->comm != NULL)
+        job.bootstrap =
+            (struct rg_bootstrap){.arg = suite, .allgather = allgather};
     return rg_supervisor_play(&job, scenario, supervision_out);
 }
 
@@ -358,14 +361,15 @@ static int run_twice(struct rg_suite *suite, const struct rg_case *test,
 
 /*
  * A rank of the job, not a worker that was to die, is gone: that is what has
- * failed, whatever the others have seen of it.
+ * failed, whatever the others have seen of it. But whom they waited for until
+ * their deadline may live and hang, and that is said already.
  */
 static int notice_death(struct rg_suite *suite, int status,
                         struct rg_case_result *merged)
 {
     char text[sizeof(merged->text)];
 
-    if (suite->comm == NULL ||
+    if (suite->comm == NULL || merged->failed == RG_EXIT_TIMEOUT ||
         !rg_survivors(suite->comm, suite->job->size, status != RG_OK,
                       suite->report, text, sizeof(text)))
         return status;
