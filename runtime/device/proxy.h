@@ -8,8 +8,8 @@
  *     copies payload into the stage
  *     command; turn = index + 1      -->   takes it, taken = index + 1
  *                                          submits it to the host engine
- *                                    <--   given[stage] + 1: its payload has
- *                                          left the stage
+ *                                    <--   given[stage] + 1: its payload is
+ *                                          read no more
  *
  * Every arrow is a release store that an acquire load on the other side waits
  * for. Teams that share a lane number their commands and stages by one atomic

@@ -37,7 +37,8 @@ struct rg_engine_node *rg_engine_pop(struct rg_engine_queue *queue)
     return node;
 }
 
-void rg_engine_left(uint64_t **left)
+/* A command's source is read no more: told once. */
+static void tell_left(uint64_t **left)
 {
     /* Pairs with the acquire of whoever fills the source anew. */
     if (*left)
@@ -49,7 +50,7 @@ void rg_engine_complete(struct rg_engine *engine, struct rg_engine_node *node,
                         int status)
 {
     if (status == RG_OK)
-        rg_engine_left(&node->command.left);
+        tell_left(&node->command.left);
     node->status = status;
     rg_engine_push(&engine->done, node);
 }
@@ -400,7 +401,7 @@ int rg_engine_submit(struct rg_engine *engine,
     if (command->bytes && command->bytes <= sizeof(node->small)) {
         memcpy(node->small, command->source, command->bytes);
         node->command.source = node->small;
-        rg_engine_left(&node->command.left);
+        tell_left(&node->command.left);
     }
     to = &engine->peers[command->peer];
     if (to->ops)

@@ -66,12 +66,13 @@ struct rg_engine_command {
     int peer;
     uint64_t generation;
     uint64_t offset; /* in the peer's region */
-    /* Must stay as it is until it has left, or else until the completion. */
+    /* Must stay as it is until the completion, unless it is small. */
     const void *source;
     /*
      * One is added, with release, once the source is read no more: when it is
-     * small by the submission, else while the command is still under way. Not
-     * when the command fails before. Null: nobody asks.
+     * small by the submission, else by the completion, for who sends further
+     * ahead than the peer reads only fills memory. Not when the command fails.
+     * Null: nobody asks.
      */
     uint64_t *left;
     uint64_t bytes;  /* may be 0 */

@@ -96,8 +96,6 @@ struct rg_engine {
 
 void rg_engine_push(struct rg_engine_queue *queue, struct rg_engine_node *node);
 struct rg_engine_node *rg_engine_pop(struct rg_engine_queue *queue);
-/* A command's source is read no more: told once. */
-void rg_engine_left(uint64_t **left);
 /* Hands the node back with its verdict. */
 void rg_engine_complete(struct rg_engine *engine, struct rg_engine_node *node,
                         int status);

@@ -76,6 +76,7 @@ static int finish(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
 
     in->state = RG_TCP_IN_HEADER;
     in->completed++;
+    in->awaited |= header->bytes > RG_ENGINE_SMALL_BYTES;
     tcp->engine->arrivals++;
     if (!in->status && header->generation != generation_of(tcp))
         in->status = RG_EABORTED;
@@ -250,9 +251,9 @@ static void start_frame(struct rg_tcp_conn *conn, enum rg_tcp_kind kind)
     out->header.magic = RG_ENGINE_MAGIC;
     out->header.kind = (uint8_t)kind;
     out->header.ack = conn->in.acked = ack_of(conn);
+    conn->in.awaited = 0;
     out->active = 1;
     out->batched = 0;
-    out->left = NULL;
     out->bytes = 0;
     out->total = sizeof(out->header);
     out->written = 0;
@@ -288,8 +289,6 @@ static void start_put(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     header->value = command->value;
     header->sequence = node->sequence = ++out->sequence;
     out->source = command->source;
-    out->left = command->left;
-    node->command.left = NULL;
     out->bytes = command->bytes;
     out->verdict = RG_TCP_GO;
     if (out->bytes)
@@ -339,7 +338,8 @@ static int owes_ack(const struct rg_tcp *tcp, const struct rg_tcp_conn *conn)
 {
     const uint64_t count = conn->in.completed - conn->in.acked;
 
-    return count && (!tcp->engine->config.lazy || count >= RG_TCP_LAZY_PUTS);
+    return count && (!tcp->engine->config.lazy || count >= RG_TCP_LAZY_PUTS ||
+                     conn->in.awaited);
 }
 
 /* 0: there is nothing to say. */
@@ -413,8 +413,6 @@ static int send_more(struct rg_tcp *tcp, struct rg_tcp_conn *conn)
     out->written += (uint64_t)n;
     tcp->engine->traffic[conn->peer].sent += (uint64_t)n;
     out->active = out->written < out->total;
-    if (out->left && out->written >= verdict)
-        rg_engine_left(&out->left);
     return RG_OK;
 }
 
@@ -457,7 +455,6 @@ void rg_tcp_detach(struct rg_tcp_link *link)
     if (node)
         return;
     out->source = NULL;
-    out->left = NULL;
     if (out->written <= out->total - VERDICT_BYTES)
         out->verdict = RG_TCP_VOID;
 }

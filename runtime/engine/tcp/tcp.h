@@ -102,6 +102,7 @@ struct rg_tcp_in {
     uint64_t left;      /* payload bytes to come */
     uint64_t completed; /* PUTs dealt with */
     uint64_t acked;     /* of these, those told to the peer */
+    int awaited;        /* some that are not have a source that waits */
     unsigned char buffer[RG_TCP_BUFFER_BYTES];
     size_t begin, end;
     int drained; /* the last call got less than there was room for */
@@ -112,7 +113,6 @@ struct rg_tcp_out {
     int active;
     struct rg_tcp_header header;
     const unsigned char *source; /* null: called off, zeros flow */
-    uint64_t *left;              /* the command's, not told yet, or null */
     uint64_t bytes;              /* of payload */
     uint64_t verdict;
     uint64_t total; /* of the frame */

@@ -8,11 +8,11 @@
  * lock; at other times the thread sleeps until the network has
  * something for it.
  *
- * A command's stage is free once the engine has done with its payload: where
- * that goes by a socket, when the system has taken all of it. A command that
- * fails before leaves its stage in use: the team that wants it, or what waits
- * for the signal, runs into its deadline, and the next view starts with empty
- * FIFOs.
+ * A command's stage is free once the engine has done with its payload: at once
+ * where that is small, else when the command ends, which is when its signal is
+ * visible at its target. A command that fails leaves its stage in use: the
+ * team that wants it, or what waits for the signal, runs into its deadline, and
+ * the next view starts with empty FIFOs.
  *
  * Threads: any; each call locks.
  */
