@@ -84,7 +84,7 @@ struct rg_algo {
 
 enum {
     RG_SMALL_BYTES = 8192,  /* the small path's largest buffer */
-    RG_PACKET_UNITS = 65536 /* packets' largest payload, in 8-byte units */
+    RG_PACKET_UNITS = 131072 /* packets' largest payload, in 8-byte units */
 };
 
 #define RG_ALGO_LAYOUT(symbol)                                                 \
