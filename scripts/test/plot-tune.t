@@ -63,4 +63,11 @@ done
 tap_run "$plot" -o "$tap_work/no-folder/x" "$tap_work/raw.jsonl"
 tap_ended 2 "a folder that is not there is a usage error" \
     tap_is_line_with no-folder
+tap_run "$plot" -o "$tap_work/it's" "$tap_work/raw.jsonl"
+[ "$status" -eq 0 ] && [ -s "$tap_work/it's.png" ]
+tap_result $? "a quote in a name is one"
+mkdir "$tap_work/a.b" && cp "$tap_work/raw.jsonl" "$tap_work/a.b/raw"
+tap_run "$plot" "$tap_work/a.b/raw"
+[ "$status" -eq 0 ] && [ -s "$tap_work/a.b/raw.png" ]
+tap_result $? "a point in a folder's name is no ending"
 tap_end

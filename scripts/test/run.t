@@ -70,6 +70,21 @@ tap_result $? "and is named in a line"
 expect 139 "a crash stays one" --survive -n 2 bench/dies 1 SEGV
 expect 5 "--survive: the program's exit code" --survive -n 2 bench/program 5
 expect 0 "--survive: all pass" --survive -n 2 bench/program 0
+cat >"$tap_work/bench/lasts" <<'EOP'
+#!/bin/sh
+echo $PPID >"$0.launcher.new" && mv "$0.launcher.new" "$0.launcher"
+exec sleep 60
+EOP
+chmod +x "$tap_work/bench/lasts"
+"$run" -n 1 bench/lasts >/dev/null 2>&1 </dev/null &
+job=$!
+while [ ! -e "$tap_work/bench/lasts.launcher" ]; do sleep 0.1; done
+kill -TERM $job
+wait $job
+[ $? -eq 143 ]
+tap_result $? "who ends the script gets exit 143"
+! kill -0 "$(cat "$tap_work/bench/lasts.launcher")" 2>/dev/null
+tap_result $? "and has ended the launcher"
 RG_RUN_TIMEOUT=1
 export RG_RUN_TIMEOUT
 expect 4 "the time limit ends a hang" -n 2 bench/program sleep
