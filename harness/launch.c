@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/output.h"
 #include "harness/preference.h"
 #include "harness/verdict.h"
+#include "runtime/core/hash.h"
 
 /* What Open MPI, MPICH and their kin, and Slurm set for each process. */
 static const char *const rank_variables[] = {
@@ -58,23 +60,39 @@ int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
     return rg_output_close(run_ranks(launch, rank_main, arg));
 }
 
+int rg_job_gather(const struct rg_job *job, uint64_t mine, uint64_t **all_out)
+{
+    uint64_t *all = calloc((size_t)job->size, sizeof *all);
+    int status = RG_ENOMEM;
+
+    if (all)
+        status = job->bootstrap.allgather(job->bootstrap.arg, &mine, all,
+                                          sizeof mine);
+    if (status != RG_OK) {
+        free(all);
+        all = NULL;
+    }
+    *all_out = all;
+    return status;
+}
+
 /*
- * 64-bit FNV-1a of the program's name and its arguments. Of how it was called
- * only the last part counts: the same build may lie elsewhere on other hosts.
+ * Of the program's name and its arguments. Of how it was called only the last
+ * part counts: the same build may lie elsewhere on other hosts.
  */
 static uint64_t hash_arguments(void)
 {
     const char *name = program_invocation_short_name;
     FILE *file = fopen("/proc/self/cmdline", "r");
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = rg_hash(RG_HASH_INIT, name, strlen(name));
+    unsigned char part[512];
     int byte = file ? 1 : EOF;
+    size_t n;
 
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
     while (byte > 0)
         byte = getc(file);
-    for (; byte != EOF; byte = getc(file))
-        hash = (hash ^ (unsigned char)byte) * UINT64_C(0x100000001b3);
+    while (byte != EOF && (n = fread(part, 1, sizeof part, file)) > 0)
+        hash = rg_hash(hash, part, n);
     if (file)
         fclose(file);
     return hash;
@@ -83,14 +101,10 @@ static uint64_t hash_arguments(void)
 /* Ranks with other arguments would wait for each other in vain. */
 static int check_arguments(const struct rg_job *job)
 {
-    const uint64_t mine = hash_arguments();
-    uint64_t *all = calloc((size_t)job->size, sizeof *all);
-    int status = RG_ENOMEM;
+    uint64_t *all;
     int other = 0;
+    int status = rg_job_gather(job, hash_arguments(), &all);
 
-    if (all)
-        status = job->bootstrap.allgather(job->bootstrap.arg, &mine, all,
-                                          sizeof mine);
     while (status == RG_OK && other < job->size && all[other] == all[0])
         other++;
     free(all);
@@ -115,15 +129,11 @@ int rg_job_main(const struct rg_job *job, rg_rank_main *rank_main, void *arg)
 
 int rg_job_agree(const struct rg_job *job, int code)
 {
-    int *all = calloc((size_t)job->size, sizeof *all);
-    int status;
+    uint64_t *all;
+    int status = rg_job_gather(job, (uint64_t)code, &all);
 
-    if (!all)
-        return RG_ENOMEM;
-    status =
-        job->bootstrap.allgather(job->bootstrap.arg, &code, all, sizeof code);
     for (int i = 0; i < job->size && status == RG_OK; i++)
-        code = all[i] > code ? all[i] : code;
+        code = (int)all[i] > code ? (int)all[i] : code;
     free(all);
     return status == RG_OK ? code : status;
 }

@@ -58,6 +58,10 @@ int rg_job_run(const struct rg_launch_options *launch, rg_rank_main *rank_main,
  */
 int rg_job_agree(const struct rg_job *job, int code);
 
+/* A word of every rank, in world rank order; the caller frees *all_out. It is
+ * collective; null with a status. */
+int rg_job_gather(const struct rg_job *job, uint64_t mine, uint64_t **all_out);
+
 /*
  * Zeroes *config_out and fills rank, size, bootstrap, device, device_ordinal
  * (local rank modulo the devices here) and backend (preference.h). RG_ENODEV

@@ -51,14 +51,10 @@ int rg_preference_check(const struct rg_job *job)
 {
     char text[256];
     const char *fault = rg_preference_fault(text, sizeof text);
-    const int mine = fault != NULL;
-    int *all = calloc((size_t)job->size, sizeof *all);
-    int status = RG_ENOMEM;
+    uint64_t *all;
     int first = 0;
+    int status = rg_job_gather(job, fault != NULL, &all);
 
-    if (all)
-        status = job->bootstrap.allgather(job->bootstrap.arg, &mine, all,
-                                          sizeof mine);
     while (status == RG_OK && first < job->size && !all[first])
         first++;
     free(all);
