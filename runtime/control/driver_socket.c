@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -20,16 +19,11 @@
 #include "runtime/core/address.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/socket.h"
 #include "runtime/status.h"
-
-/* Of Linux 6.15; older ones refuse it. */
-#ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44
-#endif
 
 enum {
     NS_PER_MS = 1000000,
-    RESEND_MS = 1000, /* at least so often, also after an outage */
     SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
 };
 
@@ -125,18 +119,6 @@ int rg_socket_listen_unix(int rank, struct rg_endpoint *endpoint, int backlog,
     return RG_OK;
 }
 
-/*
- * Control messages are small and waited for: no delay to fill segments, and a
- * host that is plugged in again need not wait as long as it was unplugged.
- */
-static void set_prompt(int fd)
-{
-    const int on = 1, resend = RESEND_MS;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &resend, sizeof(resend));
-}
-
 int rg_socket_accept(int listen_fd)
 {
     union name name;
@@ -145,7 +127,7 @@ int rg_socket_accept(int listen_fd)
         accept4(listen_fd, &name.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0 && name.any.sa_family != AF_UNIX)
-        set_prompt(fd);
+        rg_socket_set_prompt(fd);
     return fd;
 }
 
@@ -208,7 +190,7 @@ int rg_socket_connect_tcp(int rank, const struct rg_endpoint *endpoint,
         connect_to(rank, &name, length, endpoint->address, deadline_ns, fd_out);
 
     if (!rc)
-        set_prompt(*fd_out);
+        rg_socket_set_prompt(*fd_out);
     return rc;
 }
 
@@ -221,7 +203,7 @@ int rg_socket_start_tcp(int rank, const struct rg_endpoint *endpoint,
 
     if (fd < 0)
         return system_error(rank, fd, "open a socket to", endpoint->address);
-    set_prompt(fd);
+    rg_socket_set_prompt(fd);
     if (connect(fd, &name.any, length) && errno != EINPROGRESS &&
         errno != ECONNREFUSED)
         return system_error(rank, fd, "connect to", endpoint->address);

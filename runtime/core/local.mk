@@ -11,6 +11,7 @@ librg_core_a_SOURCES = \
 	runtime/core/names.c \
 	runtime/core/seq.h \
 	runtime/core/settings.c runtime/core/settings.h \
+	runtime/core/socket.c runtime/core/socket.h \
 	runtime/core/thread.c runtime/core/thread.h
 
 rg_unit_tests += runtime/core/test/test_core

@@ -10,18 +10,13 @@
 #include <unistd.h>
 
 #include "runtime/core/log.h"
+#include "runtime/core/socket.h"
 #include "runtime/engine/tcp/tcp.h"
 #include "runtime/status.h"
-
-/* Of Linux 6.15; older ones refuse it. */
-#ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44
-#endif
 
 enum {
     SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
     KEEP_IDLE_S = 1,
-    RESEND_MS = 1000, /* at least so often, also after an outage */
     BACKLOG = 1024
 };
 
@@ -72,21 +67,19 @@ int rg_tcp_listen(struct rg_tcp *tcp)
 }
 
 /*
- * Small commands leave at once. A host that has gone is noticed after
- * silence_ms, idle or not; the kernel answers for a process that does not poll.
- * One that is back does not wait as long as it was away.
+ * A host that has gone is noticed after silence_ms, idle or not; the kernel
+ * answers for a process that does not poll.
  */
 static void set_options(const struct rg_tcp *tcp, int fd)
 {
-    const int on = 1, idle = KEEP_IDLE_S, resend = RESEND_MS;
+    const int on = 1, idle = KEEP_IDLE_S;
     const unsigned silence = (unsigned)tcp->silence_ms;
 
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    rg_socket_set_prompt(fd);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof(idle));
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
-    setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &resend, sizeof(resend));
 }
 
 struct rg_tcp_conn *rg_tcp_start(struct rg_tcp *tcp, int peer,
