@@ -260,23 +260,56 @@ static int context_open_device(struct rg_context *context)
     return rg_driver_offer_fd(context->driver, context->service->fd);
 }
 
+/* What each rank tells the others before it goes on. */
+struct context_word {
+    int32_t status;
+    int32_t mode; /* UNREAD: by who has not read its variables yet */
+};
+
+enum { UNREAD = -1 };
+
+/*
+ * Whoever coordinates goes by its own mode, and any rank may come to do so:
+ * all have the same, or nobody goes on.
+ */
+static int context_compare(const struct rg_context_config *config,
+                           const struct context_word *all)
+{
+    int other = 0;
+
+    while (other < config->size && all[other].mode == all[0].mode)
+        other++;
+    if (other == config->size)
+        return RG_OK;
+    rg_log(config->rank ? RG_LOG_DEBUG : RG_LOG_ERROR, config->rank,
+           "RG_MODE is %d at rank 0 and %d at rank %d: it must be the same at "
+           "all ranks",
+           all[0].mode, all[other].mode, other);
+    return RG_ECONFIG;
+}
+
 /*
  * All ranks learn whether every rank can go on, so that none waits for one
  * that could not open its device.
  */
-static int context_agree(const struct rg_context_config *config, int status)
+static int context_agree(const struct rg_context_config *config, int status,
+                         int mode)
 {
-    int *all, worst;
+    const struct context_word mine = {status, mode};
+    struct context_word *all;
+    int worst;
 
     /* The others are under way already. */
     if (config->ticket)
         return status;
     all = calloc((size_t)config->size, sizeof *all);
-    worst = all ? config->bootstrap.allgather(config->bootstrap.arg, &status,
-                                              all, sizeof status)
+    worst = all ? config->bootstrap.allgather(config->bootstrap.arg, &mine, all,
+                                              sizeof mine)
                 : RG_ENOMEM;
     for (int i = 0; all && worst == RG_OK && i < config->size; i++)
-        worst = all[i];
+        worst = all[i].status;
+    if (worst == RG_OK)
+        worst = context_compare(config, all);
     free(all);
     return status ? status : worst;
 }
@@ -292,40 +325,10 @@ static int context_prepare(struct rg_context *context,
 
     if (config->rank == 0 || config->ticket)
         status = context_configure(context, config);
-    status = context_agree(config, status);
+    status = context_agree(config, status, UNREAD);
     if (status == RG_OK && config->rank > 0 && !config->ticket)
         status = context_configure(context, config);
-    return context_agree(config, status);
-}
-
-/*
- * Whoever coordinates goes by its own mode, and any rank may come to do so:
- * all have the same, or nobody goes on.
- */
-static int context_agree_mode(const struct rg_context *context,
-                              const struct rg_context_config *config)
-{
-    const uint64_t mine = context->settings.mode;
-    int status = RG_ENOMEM, other = 0;
-    uint64_t *all;
-
-    if (config->ticket)
-        return RG_OK;
-    all = calloc((size_t)config->size, sizeof *all);
-    if (all)
-        status = config->bootstrap.allgather(config->bootstrap.arg, &mine, all,
-                                             sizeof mine);
-    while (status == RG_OK && other < config->size && all[other] == all[0])
-        other++;
-    if (status == RG_OK && other < config->size) {
-        status = RG_ECONFIG;
-        rg_log(config->rank ? RG_LOG_DEBUG : RG_LOG_ERROR, config->rank,
-               "RG_MODE is %d at rank 0 and %d at rank %d: it must be the same "
-               "at all ranks",
-               (int)all[0], (int)all[other], other);
-    }
-    free(all);
-    return status;
+    return context_agree(config, status, (int)context->settings.mode);
 }
 
 int rg_context_create(const struct rg_context_config *config,
@@ -340,15 +343,14 @@ int rg_context_create(const struct rg_context_config *config,
     if (!context)
         return RG_ENOMEM;
     status = context_prepare(context, config);
-    if (status == RG_OK)
-        status = context_agree_mode(context, config);
     if (status)
         goto error;
     /* The lifelines are open before the device is touched. */
     status = context_open_driver(context);
     if (status)
         goto error;
-    status = context_agree(config, context_open_device(context));
+    status = context_agree(config, context_open_device(context),
+                           (int)context->settings.mode);
     if (status)
         goto error;
     *context_out = context;
