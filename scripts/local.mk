@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	scripts/hosts \
 	scripts/install-deps \
 	scripts/layers.txt \
+	scripts/plot-common.sh \
 	scripts/plot-perf \
 	scripts/plot-recovery \
 	scripts/plot-tune \
