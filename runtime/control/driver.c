@@ -167,7 +167,6 @@ static void learn_address(struct rg_driver *driver,
                           const struct rg_member *member)
 {
     const int rank = member->world_rank;
-
     const uint32_t process = member->incarnation >> RG_INCARNATION_SHIFT;
     struct rg_address *address = &driver->boot.addresses[rank];
 

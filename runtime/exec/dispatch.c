@@ -90,15 +90,16 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
 {
     const struct rg_device_ops *ops = comm->context->ops;
     const struct rg_entries *entries = entries_of(comm, call->collective);
-    const struct rg_launch args = {.comm = comm->dev,
-                                   .send = call->send,
-                                   .recv = call->recv,
-                                   .count = call->count,
-                                   .collective = call->collective,
-                                   .op = call->op,
-                                   .slots =
-                                       (uint32_t)comm->context->config.capacity,
-                                   .dtype = call->dtype};
+    const struct rg_launch args = {
+        .comm = comm->dev,
+        .send = call->send,
+        .recv = call->recv,
+        .count = call->count,
+        .collective = call->collective,
+        .op = call->op,
+        .slots = (uint32_t)comm->context->config.capacity,
+        .dtype = call->dtype,
+    };
     struct rg_geometry geometry;
     int status;
 
