@@ -332,7 +332,8 @@ static int sweep_types(struct sweep *sweep)
     for (int d = 0; d < RG_DTYPE_COUNT; d++)
         for (int o = 0; o < RG_OP_COUNT; o++)
             if (status == RG_OK && sweep->options->dtypes & 1u << d &&
-                sweep->options->ops & 1u << o)
+                sweep->options->ops & 1u << o &&
+                rg_op_fits((enum rg_op)o, (enum rg_dtype)d))
                 status = sweep_sizes(sweep, (enum rg_dtype)d, (enum rg_op)o);
     return status;
 }

@@ -187,7 +187,7 @@ RG_FN void fill(const struct rg_fill_args *args, uint64_t me, uint64_t all)
     case RG_##name:                                                            \
         fill_##name(args, span);                                               \
         break;
-        RG_DTYPE_LIST(RG_X)
+        RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
     }
 }
@@ -279,7 +279,7 @@ RG_FN void check(const struct rg_check_args *args, uint64_t me, uint64_t all)
     case RG_##name:                                                            \
         tally = check_##name(args, span);                                      \
         break;
-        RG_DTYPE_LIST(RG_X)
+        RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
     }
     if (guards)
@@ -341,7 +341,7 @@ static uint64_t result_bits(const struct rg_pattern *p, uint64_t index,
 #define RG_X(name, bytes)                                                      \
     case RG_##name:                                                            \
         return bits_##name(result_##name(p, index, fault, culprit));
-        RG_DTYPE_LIST(RG_X)
+        RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
     }
     return 0;

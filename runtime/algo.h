@@ -52,8 +52,9 @@ struct rg_cuda_entry {
 };
 
 /*
- * Those of one type. Null: not built, which a signed type's operations of
- * RG_OP_WRAP_LIST need not be. `bare` is of the sum: rg_all_reduce_bare().
+ * Those of one type. Null: not built, as operations that the type does not
+ * have, and those of a signed type that have the unsigned type's bits.
+ * Collectives that only move data have one, the first, of u8. `bare` is of the sum: rg_all_reduce_bare().
  */
 struct rg_emu_entries {
     rg_emu_entry op[RG_OP_COUNT];

@@ -48,6 +48,13 @@ int rg_dtype_parse(const char *name, enum rg_dtype *dtype_out);
 int rg_op_parse(const char *name, enum rg_op *op_out);
 /* Bytes of one element; 0 for a value out of range. */
 size_t rg_dtype_size(enum rg_dtype dtype);
+/* 1: the operation is defined for the type: none is for f8e4m3 and f8e5m2,
+ * band, bor and bxor are for integers only. 0 for a value out of range. */
+int rg_op_fits(enum rg_op op, enum rg_dtype dtype);
+/* 1: the collective combines what it moves, so it has an operation; 1: one
+ * rank is its root. */
+int rg_collective_reduces(enum rg_collective collective);
+int rg_collective_rooted(enum rg_collective collective);
 
 /* ---- context ------------------------------------------------------------ */
 
@@ -478,14 +485,17 @@ int rg_all_reduce_bare(const void *send, void *recv, size_t count,
  * Blocks go by slot: a buffer said to hold blocks has `capacity` of them
  * (rg_view_info), `count` elements each, and block s is that of slot s. Blocks
  * of slots that are not active are not read, and stay as they are. In place,
- * the smaller buffer is the own slot's block of the larger one; all_to_all is
- * never in place. RG_ENOTSUP: the new backend has no algorithm for it.
+ * the smaller buffer is the own slot's block of the larger one, or both are
+ * one where they are equal; all_to_all is never in place. A buffer that only
+ * the root has, or only the others, is ignored elsewhere and may be null there.
+ * RG_EINVAL: an operation not defined for the type (rg_op_fits), a root that
+ * is no slot. A root that is not active ends the invocation RG_EUNAVAILABLE.
+ * RG_ENOTSUP: no algorithm was given for it.
  *
  * all_gather: recv is blocks, block s = send of slot s.
  * reduce_scatter: send is blocks, recv = op over all ranks of the own block.
  * all_to_all: both are blocks, block s of recv = the own block of slot s's
- * send. broadcast: recv = send of slot `root`; an inactive root ends the
- * invocation RG_EUNAVAILABLE. A barrier ends when all have begun it.
+ * send. A barrier ends when all have begun it.
  */
 int rg_all_gather(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, struct rg_comm *comm,
@@ -496,10 +506,46 @@ int rg_reduce_scatter(const void *send, void *recv, size_t count,
 int rg_all_to_all(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, struct rg_comm *comm,
                   struct rg_stream *stream);
+int rg_barrier(struct rg_comm *comm, struct rg_stream *stream);
+
+/*
+ * The same with a root, which is a slot.
+ *
+ * broadcast: recv = send of the root; send is the root's.
+ * reduce: recv = op over all ranks of send; recv is the root's.
+ * gather: recv is blocks and the root's, block s = send of slot s.
+ * scatter: send is blocks and the root's, recv = the own block of it.
+ */
 int rg_broadcast(const void *send, void *recv, size_t count,
                  enum rg_dtype dtype, int root, struct rg_comm *comm,
                  struct rg_stream *stream);
-int rg_barrier(struct rg_comm *comm, struct rg_stream *stream);
+int rg_reduce(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+              enum rg_op op, int root, struct rg_comm *comm,
+              struct rg_stream *stream);
+int rg_gather(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+              int root, struct rg_comm *comm, struct rg_stream *stream);
+int rg_scatter(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+               int root, struct rg_comm *comm, struct rg_stream *stream);
+
+/*
+ * all_to_all with a count and a place for each pair. `layout` is device memory
+ * aligned to its words, 4 x capacity of them, read when the invocation runs, so
+ * a captured one follows its content. For each slot s, in elements:
+ *
+ *   layout[s]                 how many go to s
+ *   layout[capacity + s]      where in send they start
+ *   layout[2 * capacity + s]  how many come from s: as many as s says go here
+ *   layout[3 * capacity + s]  where in recv they start
+ *
+ * `most` is the same at all ranks, and no count is larger: what is beyond it
+ * is not moved. send and recv hold send_count and recv_count elements in all;
+ * nothing beyond these is touched, whatever the layout says.
+ * RG_ENOTSUP: the legacy backend, which has none.
+ */
+int rg_all_to_all_v(const void *send, size_t send_count, void *recv,
+                    size_t recv_count, const uint64_t *layout, size_t most,
+                    enum rg_dtype dtype, struct rg_comm *comm,
+                    struct rg_stream *stream);
 
 /*
  * For measuring routes and holding them to their contract: an invocation that

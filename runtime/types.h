@@ -9,7 +9,8 @@
 #ifndef RG_TYPES_H
 #define RG_TYPES_H
 
-#define RG_DTYPE_LIST(X)                                                       \
+/* Those that can be reduced, and those that can only be moved. */
+#define RG_DTYPE_REDUCE_LIST(X)                                                \
     X(i8, 1)                                                                   \
     X(u8, 1)                                                                   \
     X(i16, 2)                                                                  \
@@ -23,6 +24,14 @@
     X(f32, 4)                                                                  \
     X(f64, 8)
 
+#define RG_DTYPE_COPY_LIST(X)                                                  \
+    X(f8e4m3, 1)                                                               \
+    X(f8e5m2, 1)
+
+#define RG_DTYPE_LIST(X)                                                       \
+    RG_DTYPE_REDUCE_LIST(X)                                                    \
+    RG_DTYPE_COPY_LIST(X)
+
 /* X(signed, unsigned): two's complement integers of one size. */
 #define RG_DTYPE_SIGN_LIST(X)                                                  \
     X(i8, u8)                                                                  \
@@ -30,7 +39,7 @@
     X(i32, u32)                                                                \
     X(i64, u64)
 
-/* Those of which integers' bits are the same with a sign and without. */
+/* Of numbers; integers' bits are the same with a sign and without. */
 #define RG_OP_WRAP_LIST(X)                                                     \
     X(sum)                                                                     \
     X(prod)
@@ -40,9 +49,16 @@
     X(max)                                                                     \
     X(avg)
 
+/* Of integers only; a sign makes no difference either. */
+#define RG_OP_BITS_LIST(X)                                                     \
+    X(band)                                                                    \
+    X(bor)                                                                     \
+    X(bxor)
+
 #define RG_OP_LIST(X)                                                          \
     RG_OP_WRAP_LIST(X)                                                         \
-    RG_OP_ORDER_LIST(X)
+    RG_OP_ORDER_LIST(X)                                                        \
+    RG_OP_BITS_LIST(X)
 
 #define RG_COLLECTIVE_LIST(X)                                                  \
     X(all_reduce)                                                              \
@@ -53,7 +69,8 @@
     X(all_to_all)                                                              \
     X(gather)                                                                  \
     X(scatter)                                                                 \
-    X(barrier)
+    X(barrier)                                                                 \
+    X(all_to_all_v)
 
 #define RG_X(name, bytes) RG_##name,
 enum rg_dtype { RG_DTYPE_LIST(RG_X) RG_DTYPE_COUNT };

@@ -171,7 +171,7 @@ static int add_rows(struct rg_case_list *list, const struct rg_rows *rows)
 static int add_all_reduce(struct rg_case_list *list,
                           const struct rg_suite_options *options)
 {
-    int levels[NPARAMS] = {1,      RG_DTYPE_COUNT,  RG_OP_COUNT,
+    int levels[NPARAMS] = {1,      RG_f8e4m3,       RG_avg + 1,
                            NSIZES, RG_LAYOUT_COUNT, 2};
     struct rg_rows product = {0};
     struct rg_rows array = {0};

@@ -199,15 +199,6 @@ RG_FN void all_reduce_small(const struct rg_launch *launch,
         all_reduce_small_end(launch, team, &hot, &unit);
 }
 
-/* The operations that are built for this type, in RG_OP_LIST's order. */
-#if RG_ELEM_SIGNED
-#define RG_BUILT_LIST(X)       RG_OP_ORDER_LIST(X)
-#define RG_TABLE_LIST(NONE, X) RG_OP_WRAP_LIST(NONE) RG_OP_ORDER_LIST(X)
-#else
-#define RG_BUILT_LIST(X)       RG_OP_LIST(X)
-#define RG_TABLE_LIST(NONE, X) RG_OP_LIST(X)
-#endif
-
 #if RG_ON_CUDA
 
 enum { RG_WARP_THREADS = 32, RG_SMALL_THREADS = 1024, RG_LARGE_THREADS = 512 };
@@ -243,7 +234,7 @@ RG_BUILT_LIST(RG_X)
     {RG_NAME(all_reduce_warp_, op), RG_NAME(all_reduce_small_, op),            \
      RG_NAME(all_reduce_large_, op)},
 
-#if RG_ELEM_SIGNED
+#if RG_ELEM_CLASS == 1
 #define RG_BARE RG_NONE(sum)
 #else
 RG_KERNEL(all_reduce_bare_warp_, sum, RG_WARP_THREADS)
@@ -288,7 +279,7 @@ const struct rg_cuda_entries RG_ENTRIES_HERE = {{RG_TABLE_LIST(RG_NONE, RG_X)},
 RG_BUILT_LIST(RG_X)
 #undef RG_X
 
-#if RG_ELEM_SIGNED
+#if RG_ELEM_CLASS == 1
 #define RG_BARE NULL
 #else
 static void all_reduce_bare(const struct rg_launch *launch,

@@ -15,12 +15,12 @@
 #define RG_X(name, bytes)                                                      \
     extern const struct rg_emu_entries rg_all_reduce_emu_##name;               \
     extern const struct rg_cuda_entries rg_all_reduce_cuda_##name;
-RG_DTYPE_LIST(RG_X)
+RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
 
 #define RG_X(name, bytes) &rg_all_reduce_emu_##name,
 #define RG_Y(name, bytes) RG_CUDA_ENTRY(rg_all_reduce_cuda_##name),
-const struct rg_entries rg_all_reduce_entries = {{RG_DTYPE_LIST(RG_X)},
-                                                 {RG_DTYPE_LIST(RG_Y)}};
+const struct rg_entries rg_all_reduce_entries = {{RG_DTYPE_REDUCE_LIST(RG_X)},
+                                                 {RG_DTYPE_REDUCE_LIST(RG_Y)}};
 #undef RG_X
 #undef RG_Y

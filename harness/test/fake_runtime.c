@@ -250,7 +250,7 @@ static void reduce(const struct call *call, void **sends, int n)
     case RG_##name:                                                            \
         reduce_##name(call, sends, n);                                         \
         break;
-        RG_DTYPE_LIST(RG_X)
+        RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
     default:
         break;

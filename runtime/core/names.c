@@ -145,3 +145,45 @@ size_t rg_dtype_size(enum rg_dtype dtype)
 
     return (int)dtype >= 0 && dtype < RG_DTYPE_COUNT ? sizes[dtype] : 0;
 }
+
+static int is_integer(enum rg_dtype dtype)
+{
+    switch (dtype) {
+#define RG_X(s, u)                                                             \
+    case RG_##s:                                                               \
+    case RG_##u:
+        RG_DTYPE_SIGN_LIST(RG_X)
+#undef RG_X
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int rg_op_fits(enum rg_op op, enum rg_dtype dtype)
+{
+    switch (op) {
+#define RG_X(name) case RG_##name:
+        RG_OP_BITS_LIST(RG_X)
+        return is_integer(dtype);
+        RG_OP_WRAP_LIST(RG_X)
+        RG_OP_ORDER_LIST(RG_X)
+#undef RG_X
+        return rg_dtype_size(dtype) != 0 && dtype != RG_f8e4m3 &&
+               dtype != RG_f8e5m2;
+    default:
+        return 0;
+    }
+}
+
+int rg_collective_reduces(enum rg_collective collective)
+{
+    return collective == RG_COLL_all_reduce ||
+           collective == RG_COLL_reduce_scatter || collective == RG_COLL_reduce;
+}
+
+int rg_collective_rooted(enum rg_collective collective)
+{
+    return collective == RG_COLL_broadcast || collective == RG_COLL_reduce ||
+           collective == RG_COLL_gather || collective == RG_COLL_scatter;
+}

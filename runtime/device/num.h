@@ -132,7 +132,7 @@ RG_X(f64, double, double, double)
 #undef RG_X
 
 /* combine: one step of the operation; avg adds. finish: avg divides by n. */
-#define RG_X(name, storage, accumulator, wide)                                 \
+#define RG_COMBINE(name, accumulator, wide, more)                              \
     RG_FN accumulator rg_combine_##name(enum rg_op op, accumulator a,          \
                                         accumulator b)                         \
     {                                                                          \
@@ -145,11 +145,28 @@ RG_X(f64, double, double, double)
             return a < b ? b : a;                                              \
         default:                                                               \
             return (accumulator)((wide)a + (wide)b);                           \
+            more(accumulator)                                                  \
         }                                                                      \
     }
+#define RG_BITS(accumulator)                                                   \
+    case RG_band:                                                              \
+        return (accumulator)(a & b);                                           \
+    case RG_bor:                                                               \
+        return (accumulator)(a | b);                                           \
+    case RG_bxor:                                                              \
+        return (accumulator)(a ^ b);
+#define RG_NO_BITS(accumulator)
+#define RG_X(name, storage, accumulator, wide)                                 \
+    RG_COMBINE(name, accumulator, wide, RG_BITS)
 RG_NUM_INT_LIST(RG_X)
+#undef RG_X
+#define RG_X(name, storage, accumulator, wide)                                 \
+    RG_COMBINE(name, accumulator, wide, RG_NO_BITS)
 RG_NUM_FLOAT_LIST(RG_X)
 #undef RG_X
+#undef RG_BITS
+#undef RG_NO_BITS
+#undef RG_COMBINE
 
 /* The divisor has the sign and at least the width of the storage. */
 #define RG_FINISH(name, accumulator, divisor)                                  \

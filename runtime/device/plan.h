@@ -107,6 +107,26 @@ struct rg_rule {
     uint32_t unused;
 };
 
+/*
+ * Rules go by the bytes of a rank's largest buffer: so many blocks of `count`
+ * elements. That of all_to_all_v is counted as if all its pairs were the
+ * largest.
+ */
+RG_FN uint64_t rg_rule_blocks(enum rg_collective collective, int slots)
+{
+    switch (collective) {
+    case RG_COLL_all_gather:
+    case RG_COLL_reduce_scatter:
+    case RG_COLL_all_to_all:
+    case RG_COLL_all_to_all_v:
+    case RG_COLL_gather:
+    case RG_COLL_scatter:
+        return (uint64_t)slots;
+    default:
+        return 1;
+    }
+}
+
 struct rg_rules {
     uint64_t count;
     struct rg_rule rule[RG_MAX_RULES];
@@ -194,12 +214,15 @@ struct rg_launch {
     struct rg_comm_dev *comm;
     const void *send;
     void *recv;
-    uint64_t count;
+    uint64_t count; /* of what is built: bytes, where data is only moved */
     uint32_t collective;
-    uint32_t root;
+    uint32_t root; /* a slot */
     uint32_t op;
     uint32_t slots; /* slot count the buffers were sized for */
     uint32_t dtype; /* for rules; what is built for one may serve another */
+    uint32_t unit;  /* all_to_all_v: bytes of what its layout counts */
+    const uint64_t *layout; /* all_to_all_v (regroup.h) */
+    uint64_t room[2];       /* all_to_all_v: elements of send and recv */
 };
 
 #endif

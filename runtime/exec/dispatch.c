@@ -19,6 +19,9 @@ static const char *argument_fault(const struct rg_comm *comm,
 
     if (!size || (unsigned)call->op >= RG_OP_COUNT)
         return "unknown type or operation";
+    if (rg_collective_reduces(call->collective) &&
+        !rg_op_fits(call->op, call->dtype))
+        return "the operation is not defined for the type";
     if (call->count > most / size)
         return "count too large";
     if (call->root < 0 || call->root >= comm->context->config.capacity)
@@ -67,13 +70,14 @@ static const struct rg_entries *entries_of(const struct rg_comm *comm,
 static int op_wraps(enum rg_op op)
 {
 #define RG_X(name) op == RG_##name ||
-    return RG_OP_WRAP_LIST(RG_X) 0;
+    return RG_OP_WRAP_LIST(RG_X) RG_OP_BITS_LIST(RG_X) 0;
 #undef RG_X
 }
 
 /*
  * Whose entry runs it. In two's complement a sum or a product of signed
- * integers has the bits of that of unsigned ones, and is not built twice.
+ * integers has the bits of that of unsigned ones, and is not built twice; nor
+ * are operations on bits.
  */
 static enum rg_dtype entry_dtype(enum rg_dtype dtype, enum rg_op op)
 {
@@ -85,21 +89,52 @@ static enum rg_dtype entry_dtype(enum rg_dtype dtype, enum rg_op op)
     return dtype;
 }
 
+/* Collectives that only move data are built once, for bytes. */
+static int moves_bytes(enum rg_collective collective)
+{
+    return !rg_collective_reduces(collective);
+}
+
+static struct rg_launch launch_of(const struct rg_comm *comm,
+                                  const struct rg_legacy_call *call)
+{
+    const size_t size = rg_dtype_size(call->dtype);
+    const int bytes = moves_bytes(call->collective);
+    const struct rg_launch args = {
+        .comm = comm->dev,
+        .send = call->send,
+        .recv = call->recv,
+        .count = bytes ? call->count * size : call->count,
+        .collective = call->collective,
+        .root = (uint32_t)call->root,
+        .op = bytes ? 0 : call->op,
+        .slots = (uint32_t)comm->context->config.capacity,
+        .dtype = call->dtype,
+        .unit = (uint32_t)size,
+        .layout = call->layout,
+        .room = {call->send_bytes / size, call->recv_bytes / size},
+    };
+
+    return args;
+}
+
+/* Bytes of a rank's largest buffer: what rules go by, and a launch is made
+ * for. */
+static uint64_t rule_bytes(const struct rg_comm *comm,
+                           const struct rg_legacy_call *call)
+{
+    const uint64_t bytes = call->count * rg_dtype_size(call->dtype);
+
+    return bytes *
+           rg_rule_blocks(call->collective, comm->context->config.capacity);
+}
+
 static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
                       const struct rg_legacy_call *call, int bare)
 {
     const struct rg_device_ops *ops = comm->context->ops;
     const struct rg_entries *entries = entries_of(comm, call->collective);
-    const struct rg_launch args = {
-        .comm = comm->dev,
-        .send = call->send,
-        .recv = call->recv,
-        .count = call->count,
-        .collective = call->collective,
-        .op = call->op,
-        .slots = (uint32_t)comm->context->config.capacity,
-        .dtype = call->dtype,
-    };
+    const struct rg_launch args = launch_of(comm, call);
     struct rg_geometry geometry;
     int status;
 
@@ -112,8 +147,8 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
     if (status)
         return status;
     ops->geometry(comm->context->device, call->collective,
-                  call->count * rg_dtype_size(call->dtype),
-                  (int)rg_load_relaxed(&comm->sharers), &geometry);
+                  rule_bytes(comm, call), (int)rg_load_relaxed(&comm->sharers),
+                  &geometry);
     geometry.bare = bare;
     /* It serves one packet a thread. */
     if (bare && args.count * rg_dtype_size(call->dtype) >
@@ -122,7 +157,10 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
     if (!stream->capture)
         rg_comm_count(comm, 1);
     return ops->launch(stream->native, &geometry, entries,
-                       entry_dtype(call->dtype, call->op), &args);
+                       moves_bytes(call->collective)
+                           ? RG_u8
+                           : entry_dtype(call->dtype, call->op),
+                       &args);
 }
 
 static int launch(struct rg_comm *comm, struct rg_stream *stream,
@@ -191,32 +229,82 @@ int rg_all_reduce_bare(const void *send, void *recv, size_t count,
     return launch_new(comm, stream, &call, 1);
 }
 
-/* A collective of blocks: so many in each buffer, and which is in place. */
+/* ---- collectives of blocks ---------------------------------------------- */
+
+/* How much a buffer holds. */
+enum extent { NOTHING = 0, BLOCK, BLOCKS };
+
+/* What a rank has, and what one has that is not the root. */
+struct shape {
+    unsigned char send, recv;
+    unsigned char others_send, others_recv;
+};
+
+static const struct shape shapes[RG_COLL_COUNT] = {
+    [RG_COLL_all_reduce] = {BLOCK, BLOCK, BLOCK, BLOCK},
+    [RG_COLL_all_gather] = {BLOCK, BLOCKS, BLOCK, BLOCKS},
+    [RG_COLL_reduce_scatter] = {BLOCKS, BLOCK, BLOCKS, BLOCK},
+    [RG_COLL_broadcast] = {BLOCK, BLOCK, NOTHING, BLOCK},
+    [RG_COLL_reduce] = {BLOCK, BLOCK, BLOCK, NOTHING},
+    [RG_COLL_all_to_all] = {BLOCKS, BLOCKS, BLOCKS, BLOCKS},
+    [RG_COLL_gather] = {BLOCK, BLOCKS, BLOCK, NOTHING},
+    [RG_COLL_scatter] = {BLOCKS, BLOCK, NOTHING, BLOCK},
+};
+
+static size_t extent_bytes(enum extent extent, size_t block, int slots)
+{
+    return extent == BLOCKS  ? block * (size_t)slots
+           : extent == BLOCK ? block
+                             : 0;
+}
+
+/* 1: the buffers are one where that is allowed; both are there. */
+static int is_in_place(const struct rg_legacy_call *call, enum extent send,
+                       enum extent recv, size_t own)
+{
+    const char *from = call->send, *to = call->recv;
+
+    if (send == recv)
+        return send == BLOCK && from == to;
+    return send == BLOCK ? from == to + own : to == from + own;
+}
+
+/* Sets the sizes, and drops what this rank does not have. */
+static const char *blocks_fault(struct rg_legacy_call *call, int slot,
+                                int slots)
+{
+    const struct shape *shape = &shapes[call->collective];
+    const int other =
+        rg_collective_rooted(call->collective) && call->root != slot;
+    const enum extent send = other ? shape->others_send : shape->send;
+    const enum extent recv = other ? shape->others_recv : shape->recv;
+    const size_t block = call->count * rg_dtype_size(call->dtype);
+
+    call->send_bytes = extent_bytes(send, block, slots);
+    call->recv_bytes = extent_bytes(recv, block, slots);
+    if (send == NOTHING)
+        call->send = NULL;
+    if (recv == NOTHING)
+        call->recv = NULL;
+    return buffer_fault(
+        call, send == NOTHING || recv == NOTHING ||
+                  is_in_place(call, send, recv, block * (size_t)slot));
+}
+
+/* The own slot is the same in all views. */
 static int launch_blocks(struct rg_comm *comm, struct rg_stream *stream,
-                         struct rg_legacy_call *call, int send_blocks,
-                         int recv_blocks)
+                         struct rg_legacy_call *call)
 {
     const char *why = argument_fault(comm, call);
     struct rg_view_info view;
-    size_t block, own;
     int status;
 
-    if (why)
-        return refuse(comm, call->collective, why);
-    status = rg_comm_view(comm, &view);
-    if (status)
-        return status;
-    block = call->count * rg_dtype_size(call->dtype);
-    own = block * (size_t)view.slot;
-    call->send_bytes = block * (size_t)send_blocks;
-    call->recv_bytes = block * (size_t)recv_blocks;
-    why =
-        buffer_fault(call, (send_blocks < recv_blocks &&
-                            call->send == (const char *)call->recv + own) ||
-                               (send_blocks > recv_blocks &&
-                                call->recv == (const char *)call->send + own) ||
-                               (send_blocks == 1 && recv_blocks == 1 &&
-                                call->send == call->recv));
+    if (!why) {
+        status = rg_comm_view(comm, &view);
+        if (status)
+            return status;
+        why = blocks_fault(call, view.slot, comm->context->config.capacity);
+    }
     if (why)
         return refuse(comm, call->collective, why);
     return call->count ? launch(comm, stream, call) : RG_OK;
@@ -232,8 +320,7 @@ int rg_all_gather(const void *send, void *recv, size_t count,
                                   .recv = recv,
                                   .count = count};
 
-    return launch_blocks(comm, stream, &call, 1,
-                         comm->context->config.capacity);
+    return launch_blocks(comm, stream, &call);
 }
 
 int rg_reduce_scatter(const void *send, void *recv, size_t count,
@@ -247,22 +334,20 @@ int rg_reduce_scatter(const void *send, void *recv, size_t count,
                                   .recv = recv,
                                   .count = count};
 
-    return launch_blocks(comm, stream, &call, comm->context->config.capacity,
-                         1);
+    return launch_blocks(comm, stream, &call);
 }
 
 int rg_all_to_all(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, struct rg_comm *comm,
                   struct rg_stream *stream)
 {
-    const int slots = comm->context->config.capacity;
     struct rg_legacy_call call = {.collective = RG_COLL_all_to_all,
                                   .dtype = dtype,
                                   .send = send,
                                   .recv = recv,
                                   .count = count};
 
-    return launch_blocks(comm, stream, &call, slots, slots);
+    return launch_blocks(comm, stream, &call);
 }
 
 int rg_broadcast(const void *send, void *recv, size_t count,
@@ -276,7 +361,83 @@ int rg_broadcast(const void *send, void *recv, size_t count,
                                   .recv = recv,
                                   .count = count};
 
-    return launch_blocks(comm, stream, &call, 1, 1);
+    return launch_blocks(comm, stream, &call);
+}
+
+int rg_reduce(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+              enum rg_op op, int root, struct rg_comm *comm,
+              struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_reduce,
+                                  .dtype = dtype,
+                                  .op = op,
+                                  .root = root,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call);
+}
+
+int rg_gather(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+              int root, struct rg_comm *comm, struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_gather,
+                                  .dtype = dtype,
+                                  .root = root,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call);
+}
+
+int rg_scatter(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+               int root, struct rg_comm *comm, struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_scatter,
+                                  .dtype = dtype,
+                                  .root = root,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count};
+
+    return launch_blocks(comm, stream, &call);
+}
+
+int rg_barrier(struct rg_comm *comm, struct rg_stream *stream)
+{
+    const struct rg_legacy_call call = {.collective = RG_COLL_barrier};
+
+    return launch(comm, stream, &call);
+}
+
+int rg_all_to_all_v(const void *send, size_t send_count, void *recv,
+                    size_t recv_count, const uint64_t *layout, size_t most,
+                    enum rg_dtype dtype, struct rg_comm *comm,
+                    struct rg_stream *stream)
+{
+    struct rg_legacy_call call = {.collective = RG_COLL_all_to_all_v,
+                                  .dtype = dtype,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = most,
+                                  .layout = layout};
+    const size_t size = rg_dtype_size(dtype);
+    const char *why = argument_fault(comm, &call);
+
+    if (!why && (!layout || (uintptr_t)layout % sizeof *layout))
+        why = "null or unaligned layout";
+    if (!why && (send_count > SIZE_MAX / size || recv_count > SIZE_MAX / size))
+        why = "count too large";
+    if (!why) {
+        call.send_bytes = send_count * size;
+        call.recv_bytes = recv_count * size;
+        why = buffer_fault(&call, 0);
+    }
+    if (why)
+        return refuse(comm, call.collective, why);
+    return most ? launch(comm, stream, &call) : RG_OK;
 }
 
 int rg_transfer_probe(const void *request, void *report, size_t bytes,
@@ -299,11 +460,4 @@ int rg_transfer_probe(const void *request, void *report, size_t bytes,
     if (rg_load_relaxed(&comm->backend) != RG_BACKEND_NEW)
         return RG_EUNAVAILABLE;
     return launch_new(comm, stream, &call, 0);
-}
-
-int rg_barrier(struct rg_comm *comm, struct rg_stream *stream)
-{
-    const struct rg_legacy_call call = {.collective = RG_COLL_barrier};
-
-    return launch(comm, stream, &call);
 }

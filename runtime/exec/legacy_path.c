@@ -239,7 +239,7 @@ static int run_by_slot(struct rg_legacy_path *path,
     if (status)
         return status;
     out = path->dense + all;
-    if (send) {
+    if (send && call->send) {
         pack(path, path->dense, op->send, block);
         op->send = path->dense;
     }
@@ -247,15 +247,9 @@ static int run_by_slot(struct rg_legacy_path *path,
         return rg_legacy_run(path->legacy, op, &path->waited_for);
     op->recv = out;
     status = rg_legacy_run(path->legacy, op, &path->waited_for);
-    if (status == RG_OK)
+    if (status == RG_OK && call->recv)
         unpack(path, call->recv, out, block);
     return status;
-}
-
-static int is_rooted(enum rg_collective collective)
-{
-    return collective == RG_COLL_broadcast || collective == RG_COLL_reduce ||
-           collective == RG_COLL_gather || collective == RG_COLL_scatter;
 }
 
 static int run(struct rg_legacy_path *path, const struct rg_legacy_call *call,
@@ -272,7 +266,7 @@ static int run(struct rg_legacy_path *path, const struct rg_legacy_call *call,
     const int whole = path->nranks == path->comm->context->config.capacity;
 
     rg_bitset_zero(&path->waited_for);
-    if (!is_rooted(call->collective))
+    if (!rg_collective_rooted(call->collective))
         op.root = 0;
     if (op.root < 0)
         return RG_EUNAVAILABLE;
@@ -388,8 +382,13 @@ int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
                           const struct rg_legacy_call *call)
 {
     const struct rg_device_ops *ops = comm->context->ops;
-    struct invocation *invocation = malloc(sizeof *invocation);
-    int status = invocation ? rg_comm_enter(comm, stream) : RG_ENOMEM;
+    struct invocation *invocation;
+    int status;
+
+    if (call->collective == RG_COLL_all_to_all_v)
+        return RG_ENOTSUP;
+    invocation = malloc(sizeof *invocation);
+    status = invocation ? rg_comm_enter(comm, stream) : RG_ENOMEM;
 
     if (status)
         goto error;

@@ -28,6 +28,7 @@ struct rg_legacy_call {
     size_t count;      /* elements of a block */
     size_t send_bytes; /* of the whole buffers */
     size_t recv_bytes;
+    const uint64_t *layout; /* all_to_all_v's, in device memory */
 };
 
 int rg_legacy_path_create(struct rg_comm *comm);
@@ -39,7 +40,8 @@ void rg_legacy_path_card(const struct rg_legacy_path *path,
 
 /*
  * The user's thread: in the stream's order. Amidst a change it waits for its
- * end; RG_EPENDING: the group has left this backend. RG_OK, RG_ENOMEM, ...
+ * end; RG_EPENDING: the group has left this backend. RG_ENOTSUP: it has no such
+ * collective. RG_OK, RG_ENOMEM, ...
  */
 int rg_legacy_path_launch(struct rg_comm *comm, struct rg_stream *stream,
                           const struct rg_legacy_call *call);

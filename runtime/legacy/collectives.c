@@ -72,12 +72,14 @@ static const char *find_fault(const struct rg_legacy *legacy,
     const size_t element = rg_dtype_size(op->dtype);
     struct shape shape;
 
-    if ((unsigned)op->collective >= RG_COLL_COUNT)
+    if ((unsigned)op->collective > RG_COLL_barrier)
         return "no such collective";
     if (op->collective == RG_COLL_barrier)
         return NULL;
     if (!element || (unsigned)op->op >= RG_OP_COUNT)
         return "no such type or operation";
+    if (rg_collective_reduces(op->collective) && !rg_op_fits(op->op, op->dtype))
+        return "the operation is not defined for the type";
     if (op->root < 0 || op->root >= legacy->nranks)
         return "the root is no rank of the view";
     if (op->count > SIZE_MAX / 2 / element / (size_t)legacy->nranks)
@@ -331,8 +333,8 @@ static void plan_barrier(struct rg_legacy *legacy,
 
 int rg_legacy_perform(struct rg_legacy *legacy, const struct rg_legacy_op *op)
 {
-    static void (*const plans[RG_COLL_COUNT])(struct rg_legacy *,
-                                              const struct rg_legacy_op *) = {
+    static void (*const plans[])(struct rg_legacy *,
+                                 const struct rg_legacy_op *) = {
         [RG_COLL_all_gather] = plan_all_gather,
         [RG_COLL_reduce_scatter] = plan_reduce_scatter,
         [RG_COLL_broadcast] = plan_broadcast,

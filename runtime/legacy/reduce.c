@@ -6,7 +6,7 @@ enum { BLOCK = 512 }; /* elements accumulated at once */
 
 /* Per type: a block of accumulators, source after source; one instance per
  * operation, so that the inner loops are straight. */
-#define REDUCE(name, storage, accumulator, wide)                               \
+#define REDUCE(name, storage, accumulator, more)                               \
     RG_FN void block_##name(enum rg_op op, storage *dst,                       \
                             const unsigned char *const *sources, int n,        \
                             size_t at, size_t count)                           \
@@ -53,10 +53,29 @@ enum { BLOCK = 512 }; /* elements accumulated at once */
         default:                                                               \
             all_##name(RG_sum, (storage *)dst, sources, n, count);             \
             break;                                                             \
+            more(name, storage)                                                \
         }                                                                      \
     }
-RG_NUM_INT_LIST(REDUCE)
-RG_NUM_FLOAT_LIST(REDUCE)
+#define BITS_CASE(op, name, storage)                                           \
+    case RG_##op:                                                              \
+        all_##name(RG_##op, (storage *)dst, sources, n, count);                \
+        break;
+#define BITS(name, storage)                                                    \
+    BITS_CASE(band, name, storage)                                             \
+    BITS_CASE(bor, name, storage)                                              \
+    BITS_CASE(bxor, name, storage)
+#define NO_BITS(name, storage)
+#define INTEGER(name, storage, accumulator, wide)                              \
+    REDUCE(name, storage, accumulator, BITS)
+#define FLOAT(name, storage, accumulator, wide)                                \
+    REDUCE(name, storage, accumulator, NO_BITS)
+RG_NUM_INT_LIST(INTEGER)
+RG_NUM_FLOAT_LIST(FLOAT)
+#undef FLOAT
+#undef INTEGER
+#undef NO_BITS
+#undef BITS
+#undef BITS_CASE
 #undef REDUCE
 
 void rg_legacy_reduce(enum rg_dtype dtype, enum rg_op op, void *dst,
@@ -65,7 +84,7 @@ void rg_legacy_reduce(enum rg_dtype dtype, enum rg_op op, void *dst,
     static void (*const by_type[RG_DTYPE_COUNT])(
         enum rg_op, void *, const unsigned char *const *, int, size_t) = {
 #define RG_X(name, bytes) [RG_##name] = reduce_##name,
-        RG_DTYPE_LIST(RG_X)
+        RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
     };
 

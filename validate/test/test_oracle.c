@@ -173,8 +173,8 @@ static void each_problem(enum rg_oracle_inputs inputs,
 {
     static const int nranks[] = {1, 2, 3, 5, 8, 13, 64};
 
-    for (int d = 0; d < RG_DTYPE_COUNT; d++) {
-        for (int op = 0; op < RG_OP_COUNT; op++) {
+    for (int d = 0; d < RG_f8e4m3; d++) {
+        for (int op = 0; op <= RG_avg; op++) {
             for (size_t n = 0; n < sizeof(nranks) / sizeof(nranks[0]); n++) {
                 struct rg_oracle oracle = {(enum rg_dtype)d, (enum rg_op)op,
                                            nranks[n], inputs, 11};

@@ -334,7 +334,7 @@ static void work_all(struct job *job)
 {
     static const size_t counts[] = {0, 1, 3, 2049, 20011};
 
-    for (int collective = 0; collective < RG_COLL_COUNT; collective++)
+    for (int collective = 0; collective <= RG_COLL_barrier; collective++)
         for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
             for (int in_place = 0; in_place < 2; in_place++)
                 for (int root = 0; root < job->nranks; root++)
@@ -367,8 +367,8 @@ static void test_collectives(void **state)
 
 static void work_types(struct job *job)
 {
-    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++)
-        for (int op = 0; op < RG_OP_COUNT; op++)
+    for (int dtype = 0; dtype < RG_f8e4m3; dtype++)
+        for (int op = 0; op <= RG_avg; op++)
             for (size_t count = 7; count < 30000; count *= 61)
                 check_one(job,
                           (struct rg_legacy_op){
@@ -378,8 +378,8 @@ static void work_types(struct job *job)
                               .dtype = (enum rg_dtype)dtype,
                               .op = (enum rg_op)op},
                           0);
-    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++)
-        for (int op = 0; op < RG_OP_COUNT; op++)
+    for (int dtype = 0; dtype < RG_f8e4m3; dtype++)
+        for (int op = 0; op <= RG_avg; op++)
             check_one(job,
                       (struct rg_legacy_op){.collective = RG_COLL_all_reduce,
                                             .count = 20011,
