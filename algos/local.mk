@@ -66,6 +66,7 @@ librg_algos_a_SOURCES = \
 	algos/pattern/nodes.h \
 	algos/pattern/packets.h \
 	algos/pattern/ring.h \
+	algos/pattern/small.h \
 	algos/pattern/tree.h \
 	algos/transfer/request.h \
 	algos/transfer/transfer.h \

@@ -21,7 +21,8 @@ struct rg_team;
 
 enum rg_algo_flags {
     RG_ALGO_DIRECT = 1 << 0, /* needs loads and stores to every peer */
-    RG_ALGO_PACKETS = 1 << 1 /* can run from the hot line: the small path */
+    RG_ALGO_PACKETS = 1 << 1, /* can run from the hot line: the small path */
+    RG_ALGO_SMALL = 1 << 2 /* its small blocks go by all_reduce's packets */
 };
 
 /* What a workspace is laid out for; constant for a communicator. */

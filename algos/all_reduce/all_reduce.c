@@ -152,7 +152,7 @@ RG_FN void all_reduce_small_end(const struct rg_launch *launch,
     if (unit->bare)
         rg_store_relaxed(&launch->comm->control,
                          rg_hot_claim(hot) + rg_claim_add(team));
-    rg_hot_done(launch->comm, hot);
+    rg_hot_done(launch->comm, hot, hot->run);
 }
 
 /*

@@ -17,4 +17,5 @@ RG_ALGO_LAYOUT(all_to_all_direct_ll)
 }
 
 RG_ALGO_IN(all_to_all_direct_ll, "direct_ll", RG_COLL_all_to_all,
-           RG_ALGO_DIRECT, 1, RG_MAX_SLOTS, RG_EXCHANGE_LL_AREA);
+           RG_ALGO_DIRECT | RG_ALGO_SMALL, 1, RG_MAX_SLOTS,
+           RG_EXCHANGE_LL_AREA);

@@ -17,4 +17,5 @@ RG_FN void all_to_all_v_alone(struct rg_call *call, enum rg_op op)
 #define RG_FRAME         all_to_all_v
 #define RG_FRAME_LIST(X) RG_ALL_TO_ALL_V_LIST(X)
 #define RG_FRAME_REDUCES 0
+#define RG_FRAME_SMALL   0
 #include "runtime/device/frame.h"

@@ -15,4 +15,5 @@ RG_FN void barrier_alone(struct rg_call *call, enum rg_op op)
 #define RG_FRAME         barrier
 #define RG_FRAME_LIST(X) RG_BARRIER_LIST(X)
 #define RG_FRAME_REDUCES 0
+#define RG_FRAME_SMALL   0
 #include "runtime/device/frame.h"

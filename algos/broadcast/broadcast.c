@@ -6,6 +6,7 @@
 #include "algos/broadcast/broadcast_direct.c"
 #include "algos/broadcast/broadcast_direct_ll.c"
 #include "algos/broadcast/broadcast_hierarchical.c"
+#include "algos/pattern/small.h"
 
 /* One rank. */
 RG_FN void broadcast_alone(struct rg_call *call, enum rg_op op)
@@ -16,7 +17,22 @@ RG_FN void broadcast_alone(struct rg_call *call, enum rg_op op)
     rg_blocks_alone(call, &blocks);
 }
 
+/* Small blocks. */
+RG_FN int broadcast_small(struct rg_call *call, enum rg_op op,
+                          const struct rg_hot *hot)
+{
+    return rg_small_run(call, RG_SMALL_SPREAD, op, hot);
+}
+
+RG_FN int broadcast_try(const struct rg_launch *launch, struct rg_team *team,
+                        enum rg_op op, uint64_t *claim_out)
+{
+    return rg_small_try(launch, team, RG_SMALL_SPREAD, op, RG_HOT_broadcast,
+                        RG_RUN(RG_COLL_broadcast, 0, 1, 0), claim_out);
+}
+
 #define RG_FRAME         broadcast
 #define RG_FRAME_LIST(X) RG_BROADCAST_LIST(X)
 #define RG_FRAME_REDUCES 0
+#define RG_FRAME_SMALL   1
 #include "runtime/device/frame.h"

@@ -16,5 +16,6 @@ RG_ALGO_LAYOUT(broadcast_direct_ll)
     return rg_exchange_ll_layout(shape, 1, limits_out);
 }
 
-RG_ALGO_IN(broadcast_direct_ll, "direct_ll", RG_COLL_broadcast, RG_ALGO_DIRECT,
-           1, RG_MAX_SLOTS, RG_EXCHANGE_LL_AREA);
+RG_ALGO_IN(broadcast_direct_ll, "direct_ll", RG_COLL_broadcast,
+           RG_ALGO_DIRECT | RG_ALGO_SMALL, 1, RG_MAX_SLOTS,
+           RG_EXCHANGE_LL_AREA);

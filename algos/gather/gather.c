@@ -17,4 +17,5 @@ RG_FN void gather_alone(struct rg_call *call, enum rg_op op)
 #define RG_FRAME         gather
 #define RG_FRAME_LIST(X) RG_GATHER_LIST(X)
 #define RG_FRAME_REDUCES 0
+#define RG_FRAME_SMALL   0
 #include "runtime/device/frame.h"

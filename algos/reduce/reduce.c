@@ -18,4 +18,5 @@ RG_FN void reduce_alone(struct rg_call *call, enum rg_op op)
 #define RG_FRAME         reduce
 #define RG_FRAME_LIST(X) RG_REDUCE_LIST(X)
 #define RG_FRAME_REDUCES 1
+#define RG_FRAME_SMALL   0
 #include "runtime/device/frame.h"

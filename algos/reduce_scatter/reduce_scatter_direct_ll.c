@@ -16,4 +16,5 @@ RG_ALGO_LAYOUT(reduce_scatter_direct_ll)
 }
 
 RG_ALGO_IN(reduce_scatter_direct_ll, "direct_ll", RG_COLL_reduce_scatter,
-           RG_ALGO_DIRECT, 1, RG_MAX_SLOTS, RG_EXCHANGE_LL_AREA);
+           RG_ALGO_DIRECT | RG_ALGO_SMALL, 1, RG_MAX_SLOTS,
+           RG_EXCHANGE_LL_AREA);

@@ -17,4 +17,5 @@ RG_FN void scatter_alone(struct rg_call *call, enum rg_op op)
 #define RG_FRAME         scatter
 #define RG_FRAME_LIST(X) RG_SCATTER_LIST(X)
 #define RG_FRAME_REDUCES 0
+#define RG_FRAME_SMALL   0
 #include "runtime/device/frame.h"

@@ -185,8 +185,8 @@ RG_FN struct rg_open rg_open_rare(struct rg_comm_dev *dev, struct rg_team *team,
 
 enum {
     RG_LINE_WORDS = RG_LINE / 8,
-    /* The line's words that carry a mark: packets, cursor, ranks, inbox. */
-    RG_LINE_MARKED = 0xff29
+    /* The line's words that carry a mark: packets, cursor, ranks, units, inbox. */
+    RG_LINE_MARKED = 0xffa9
 };
 
 /* What the first warp of a block hands to the others. */

@@ -11,6 +11,13 @@
  *                     failed; the operation of collectives that have none
  *                     means nothing
  *   <frame>_alone(struct rg_call *, enum rg_op)   for a group of one rank
+ *   RG_FRAME_SMALL    1: it is one of RG_HOT_LIST, and small blocks go by the
+ *                     hot line, as its first algorithm does, by
+ *   <frame>_small(struct rg_call *, enum rg_op, const struct rg_hot *)
+ *                     0, or 1 for failed
+ *   <frame>_try(const struct rg_launch *, struct rg_team *, enum rg_op,
+ *               uint64_t *claim_out)
+ *                     with a unit a thread: 0, or 1 for not over yet
  */
 #ifndef RG_DEVICE_FRAME_H
 #define RG_DEVICE_FRAME_H
@@ -96,22 +103,84 @@ RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op,
     return 0;
 }
 
+/* Of an invocation by the hot line, but for the epoch. */
+#define RG_FRAME_SMALL_RUN(teams) RG_RUN(RG_FRAME_COLL, 0, teams, 0)
+
+/* By the hot line, if it serves the size; the same at all ranks. */
+RG_FN int rg_frame_granted(struct rg_call *call, enum rg_op op,
+                           const struct rg_open *open, uint64_t *run_out)
+{
+#if RG_FRAME_SMALL
+    const uint64_t units = rg_hot_units(&open->hot, RG_CAT(RG_HOT_, RG_FRAME));
+
+    if (call->count * sizeof(rg_elem) <= units * RG_PACKET_PAYLOAD) {
+        *run_out =
+            RG_FRAME_SMALL_RUN(call->team.count) | (uint32_t)open->hot.run;
+        return RG_FRAME_NAME(_small)(call, op, &open->hot);
+    }
+#endif
+    (void)open;
+    return rg_frame_planned(call, op, run_out);
+}
+
+RG_FN void rg_frame_any(const struct rg_launch *launch,
+                        const struct rg_team *team, const struct rg_open *open,
+                        enum rg_op op)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+    uint64_t run = 0;
+    const int failed = open->granted ? rg_frame_granted(&call, op, open, &run)
+                                     : rg_fail(&call, RG_EABORTED, -1);
+
+    rg_close(&call, open, failed, run);
+}
+
 RG_FN void rg_frame_entry(const struct rg_launch *launch, struct rg_team *team,
                           enum rg_op op)
 {
     const struct rg_opening opening = rg_open_begin(launch->comm, team);
     const struct rg_open open = rg_open_end(launch->comm, team, &opening);
-    struct rg_call call;
-    uint64_t run = 0;
-    int failed;
 
-    if (!open.joined)
-        return;
-    call = rg_call_of(launch, team, &open);
-    failed = open.granted ? rg_frame_planned(&call, op, &run)
-                          : rg_fail(&call, RG_EABORTED, -1);
-    rg_close(&call, &open, failed, run);
+    if (open.joined)
+        rg_frame_any(launch, team, &open, op);
 }
+
+#if RG_FRAME_SMALL
+
+/* What the try has left undone, by the claim that it has made. */
+RG_FN_COLD void rg_frame_rare(const struct rg_launch *launch,
+                              struct rg_team team, uint64_t claim,
+                              enum rg_op op)
+{
+    struct rg_open open;
+
+    /* Said once more, for it is compiled apart from where they are set. */
+    team.index = 0;
+    team.count = 1;
+    team.brief = 1;
+    open = rg_open_rare(launch->comm, &team, claim);
+    if (open.joined)
+        rg_frame_any(launch, &team, &open, op);
+}
+
+RG_FN void rg_frame_small(const struct rg_launch *launch, struct rg_team *team,
+                          enum rg_op op)
+{
+    uint64_t claim;
+
+    if (RG_RARE(RG_FRAME_NAME(_try)(launch, team, op, &claim)))
+        rg_frame_rare(launch, *team, claim, op);
+}
+
+/* 1: each thread has a unit at most, and no more teams are needed. */
+RG_FN int rg_frame_is_small(const struct rg_launch *launch,
+                            const struct rg_team *team)
+{
+    return team->count == 1 && launch->count * sizeof(rg_elem) <=
+                                   (uint64_t)team->threads * RG_PACKET_PAYLOAD;
+}
+
+#endif
 
 #if RG_FRAME_REDUCES
 #define RG_FRAME_BUILT(X)       RG_BUILT_LIST(X)
@@ -123,7 +192,7 @@ RG_FN void rg_frame_entry(const struct rg_launch *launch, struct rg_team *team,
 
 #if RG_ON_CUDA
 
-enum { RG_FRAME_THREADS = 512 };
+enum { RG_FRAME_THREADS = 512, RG_FRAME_SMALL_THREADS = 1024 };
 
 #define RG_FRAME_SYMBOL(op)                                                    \
     RG_CAT(RG_FRAME_NAME(_), RG_CAT(RG_CAT(RG_ENTRY_DTYPE, _), op))
@@ -137,10 +206,31 @@ enum { RG_FRAME_THREADS = 512 };
 RG_FRAME_BUILT(RG_X)
 #undef RG_X
 
+#if RG_FRAME_SMALL
+
+#define RG_FRAME_SMALL_SYMBOL(op) RG_CAT(RG_FRAME_SYMBOL(op), _small)
+#define RG_X(op)                                                               \
+    static __global__ void __launch_bounds__(RG_FRAME_SMALL_THREADS, 1)        \
+        RG_FRAME_SMALL_SYMBOL(op)(                                             \
+            const __grid_constant__ struct rg_launch launch)                   \
+    {                                                                          \
+        struct rg_team team = rg_team_here(1, 0);                              \
+        if (rg_frame_is_small(&launch, &team))                                 \
+            rg_frame_small(&launch, &team, RG_##op);                           \
+        else                                                                   \
+            rg_frame_entry(&launch, &team, RG_##op);                           \
+    }
+RG_FRAME_BUILT(RG_X)
+#undef RG_X
+#else
 /* One kernel serves every launch. */
+#define RG_FRAME_SMALL_SYMBOL(op) RG_FRAME_SYMBOL(op)
+#endif
+
 #define RG_NONE(op) {nullptr, nullptr, nullptr},
 #define RG_X(op)                                                               \
-    {(const void *)RG_FRAME_SYMBOL(op), (const void *)RG_FRAME_SYMBOL(op),     \
+    {(const void *)RG_FRAME_SMALL_SYMBOL(op),                                  \
+     (const void *)RG_FRAME_SMALL_SYMBOL(op),                                  \
      (const void *)RG_FRAME_SYMBOL(op)},
 #define RG_ENTRIES_HERE                                                        \
     RG_CAT(rg_, RG_CAT(RG_FRAME_NAME(_cuda_), RG_ENTRY_DTYPE))
@@ -154,11 +244,25 @@ const struct rg_cuda_entries RG_ENTRIES_HERE = {{RG_FRAME_TABLE(RG_NONE, RG_X)},
 
 #else
 
+#if RG_FRAME_SMALL
+RG_FN void rg_frame_run(const struct rg_launch *launch, struct rg_team *team,
+                        enum rg_op op)
+{
+    if (rg_frame_is_small(launch, team))
+        rg_frame_small(launch, team, op);
+    else
+        rg_frame_entry(launch, team, op);
+}
+#define RG_FRAME_RUN rg_frame_run
+#else
+#define RG_FRAME_RUN rg_frame_entry
+#endif
+
 #define RG_X(op)                                                               \
     static void RG_FRAME_NAME(_run_##op)(const struct rg_launch *launch,       \
                                          struct rg_team *team)                 \
     {                                                                          \
-        rg_frame_entry(launch, team, RG_##op);                                 \
+        RG_FRAME_RUN(launch, team, RG_##op);                                   \
     }
 RG_FRAME_BUILT(RG_X)
 #undef RG_X

@@ -28,6 +28,7 @@ struct rg_hot {
     uint32_t half;
     int rank;
     int nranks;
+    uint64_t units; /* of the collectives of RG_HOT_LIST; 0: not read */
     uint64_t mark;
     int whole; /* every mark that this thread has seen was `mark` */
     /* Where inboxes are read; null: each lane of the one warp has its own. */
@@ -37,7 +38,7 @@ struct rg_hot {
 
 /* What of the line is not its inboxes, as it was loaded. */
 struct rg_hot_words {
-    uint64_t packets, run, completed, cursor, sizes, ranks;
+    uint64_t packets, run, completed, cursor, sizes, ranks, units;
 };
 
 /* A word without its mark. */
@@ -63,19 +64,30 @@ RG_FN struct rg_hot rg_hot_unpack(const struct rg_hot_words *words,
     hot.half = (uint32_t)rg_hot_unmark(&hot, (uint32_t)words->ranks);
     hot.rank = (int)(words->ranks >> 32 & 0xffff);
     hot.nranks = (int)(words->ranks >> 48);
+    hot.units = rg_hot_unmark(&hot, words->units);
     hot.inboxes = inboxes;
     hot.inbox = 0;
     return hot;
 }
 
-/* From global memory, each thread by itself. */
-RG_FN struct rg_hot rg_hot_read(const struct rg_hot_line *line)
+/* What all_reduce needs: as if no other collective went by the line. */
+RG_FN struct rg_hot_words rg_hot_words_of(const struct rg_hot_line *line)
 {
     struct rg_hot_words words;
 
     rg_load_relaxed_pair(&line->packets, &words.packets, &words.run);
     rg_load_relaxed_pair(&line->completed, &words.completed, &words.cursor);
     rg_load_relaxed_pair(&line->sizes, &words.sizes, &words.ranks);
+    words.units = words.packets & 1;
+    return words;
+}
+
+/* From global memory, each thread by itself. */
+RG_FN struct rg_hot rg_hot_read(const struct rg_hot_line *line)
+{
+    struct rg_hot_words words = rg_hot_words_of(line);
+
+    words.units = rg_load_relaxed(&line->units);
     return rg_hot_unpack(&words, line->inbox);
 }
 
@@ -85,12 +97,14 @@ RG_FN struct rg_hot rg_hot_read(const struct rg_hot_line *line)
 RG_FN struct rg_hot rg_hot_read_warp(const struct rg_hot_line *line)
 {
     const int lane = (int)threadIdx.x;
+    struct rg_hot_words words;
     uint64_t inbox = 0;
     struct rg_hot hot;
 
     if (lane < RG_HOT_PEERS)
         inbox = rg_load_relaxed(&line->inbox[lane]);
-    hot = rg_hot_read(line);
+    words = rg_hot_words_of(line);
+    hot = rg_hot_unpack(&words, line->inbox);
     hot.inboxes = 0;
     hot.inbox = inbox;
     return hot;
@@ -99,9 +113,9 @@ RG_FN struct rg_hot rg_hot_read_warp(const struct rg_hot_line *line)
 /* A block: `line` is a copy in shared memory. */
 RG_FN struct rg_hot rg_hot_read_shared(const struct rg_hot_line *line)
 {
-    const struct rg_hot_words words = {line->packets,   line->packet_run,
-                                       line->completed, line->cursor,
-                                       line->sizes,     line->ranks};
+    const struct rg_hot_words words = {
+        line->packets, line->packet_run, line->completed, line->cursor,
+        line->sizes,   line->ranks,      line->units};
 
     return rg_hot_unpack(&words, line->inbox);
 }
@@ -112,15 +126,35 @@ RG_FN struct rg_hot rg_hot_read_shared(const struct rg_hot_line *line)
  * Where a peer keeps the slots this rank writes; good as long as the line is
  * `whole` after it. Every lane, where lanes have the inboxes.
  */
-RG_FN uint8_t *rg_hot_inbox(struct rg_hot *hot, int peer)
+RG_FN uint64_t rg_hot_inbox_word(const struct rg_hot *hot, int peer)
 {
 #if RG_ON_CUDA
-    const uint64_t word =
-        hot->inboxes ? hot->inboxes[peer] : __shfl_sync(~0u, hot->inbox, peer);
+    return hot->inboxes ? hot->inboxes[peer]
+                        : __shfl_sync(~0u, hot->inbox, peer);
 #else
-    const uint64_t word = rg_load_relaxed(&hot->inboxes[peer]);
+    return rg_load_relaxed(&hot->inboxes[peer]);
 #endif
-    return (uint8_t *)rg_hot_unmark(hot, word);
+}
+
+RG_FN uint8_t *rg_hot_inbox(struct rg_hot *hot, int peer)
+{
+    const uint64_t word = rg_hot_unmark(hot, rg_hot_inbox_word(hot, peer));
+
+    return (uint8_t *)(word & ((1ull << RG_HOT_ADDRESS_BITS) - 1));
+}
+
+/* The group's slot of a rank, as good as its inbox. */
+RG_FN int rg_hot_slot(struct rg_hot *hot, int rank)
+{
+    const uint64_t word = rg_hot_unmark(hot, rg_hot_inbox_word(hot, rank));
+
+    return (int)(word >> RG_HOT_ADDRESS_BITS);
+}
+
+/* Units of a block up to which the line serves the collective. */
+RG_FN uint64_t rg_hot_units(const struct rg_hot *hot, enum rg_hot_coll coll)
+{
+    return hot->max_bytes ? hot->units >> (4 + 12 * (int)coll) & 0xfff : 0;
 }
 
 /* The line's word for so many invocations. */
@@ -138,6 +172,15 @@ RG_FN uint64_t rg_hot_claim(const struct rg_hot *hot)
 
 /* ---- writing, one thread ------------------------------------------------ */
 
+RG_FN uint64_t rg_hot_plan_units(const struct rg_hot_plan *plan)
+{
+    uint64_t units = 0;
+
+    for (int c = 0; c < RG_HOT_COLLS; c++)
+        units |= RG_HOT_UNITS(c, plan->units[c]);
+    return units;
+}
+
 /* While the word is held and nothing is in flight. */
 RG_FN void rg_hot_write(struct rg_comm_dev *dev, const struct rg_hot_plan *plan,
                         uint64_t mark, uint64_t ended)
@@ -154,14 +197,17 @@ RG_FN void rg_hot_write(struct rg_comm_dev *dev, const struct rg_hot_plan *plan,
     rg_store_relaxed(&line->ranks,
                      RG_HOT_RANKS(plan->packet_half, plan->rank, plan->nranks) |
                          mark);
+    rg_store_relaxed(&line->units, rg_hot_plan_units(plan) | mark);
     for (int p = 0; p < RG_HOT_PEERS; p++)
-        rg_store_relaxed(&line->inbox[p], (uint64_t)plan->inbox[p] | mark);
+        rg_store_relaxed(&line->inbox[p],
+                         RG_HOT_INBOX(plan->inbox[p], plan->slot[p]) | mark);
 }
 
 /* The invocation that `hot` was read for is over; it used packets. */
-RG_FN void rg_hot_done(struct rg_comm_dev *dev, const struct rg_hot *hot)
+RG_FN void rg_hot_done(struct rg_comm_dev *dev, const struct rg_hot *hot,
+                       uint64_t run)
 {
-    rg_store_relaxed(&dev->hot.run, hot->run);
+    rg_store_relaxed(&dev->hot.run, run);
     /* Seen with the end of the launch, like the outputs it stands for. */
     rg_store_relaxed_pair(&dev->hot.completed, hot->completed + 1,
                           rg_hot_cursor(hot->cursor + 1, hot->mark));

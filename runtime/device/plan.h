@@ -33,13 +33,25 @@
 #define RG_CONTROL_ARRIVALS  (RG_CONTROL_PLAN - 1)
 
 enum {
-    RG_LINE = 128,        /* bytes between words of different writers */
-    RG_HOT_PEERS = 8,     /* inbox pointers on the hot line */
-    RG_MAX_ALGOS = 16,    /* per collective */
-    RG_MAX_RULES = 32,    /* per collective, of all types */
-    RG_MAX_CHANNELS = 64, /* a launch has at most two teams a channel */
+    RG_LINE = 128,           /* bytes between words of different writers */
+    RG_HOT_PEERS = 8,        /* inbox pointers on the hot line */
+    RG_MAX_ALGOS = 16,       /* per collective */
+    RG_MAX_RULES = 32,       /* per collective, of all types */
+    RG_HOT_MAX_UNITS = 1024, /* of a block that goes by the hot line */
+    RG_MAX_CHANNELS = 64,    /* a launch has at most two teams a channel */
     RG_MAX_SLOTS = 4096
 };
+
+/* Collectives whose small buffers go by the hot line, beside all_reduce. */
+#define RG_HOT_LIST(X)                                                         \
+    X(all_gather)                                                              \
+    X(reduce_scatter)                                                          \
+    X(all_to_all)                                                              \
+    X(broadcast)
+
+#define RG_X(name) RG_HOT_##name,
+enum rg_hot_coll { RG_HOT_LIST(RG_X) RG_HOT_COLLS };
+#undef RG_X
 
 /* What the host says of a plan's small path; the keeper writes the hot line. */
 struct rg_hot_plan {
@@ -54,6 +66,9 @@ struct rg_hot_plan {
     uint16_t nranks;
     /* By rank: where the peer keeps the slot this rank writes (own: null). */
     uint8_t *inbox[RG_HOT_PEERS];
+    uint16_t slot[RG_HOT_PEERS]; /* of the group, by rank */
+    uint16_t
+        units[RG_HOT_COLLS]; /* packets up to so many of a block; 0: never */
 };
 
 /*
@@ -72,9 +87,17 @@ struct rg_hot_line {
     uint64_t sizes;     /* RG_HOT_SIZES */
     uint64_t ranks;     /* RG_HOT_RANKS | mark */
     uint64_t run;       /* what ran last: RG_RUN_* */
-    uint64_t unused;
-    uint64_t inbox[RG_HOT_PEERS]; /* address | mark */
+    uint64_t units;     /* RG_HOT_UNITS | mark */
+    uint64_t inbox[RG_HOT_PEERS]; /* RG_HOT_INBOX | mark */
 };
+
+/* A collective's share of `units`, and what an inbox word is made of: a host
+ * or device address has no more than 52 bits. */
+#define RG_HOT_UNITS(collective, units)                                        \
+    ((uint64_t)(units) << (4 + 12 * (collective)))
+#define RG_HOT_ADDRESS_BITS 52
+#define RG_HOT_INBOX(address, slot)                                            \
+    ((uint64_t)(slot) << RG_HOT_ADDRESS_BITS | (uint64_t)(address))
 
 /* No size is served while seqs are below first_seq: those are aborted. */
 #define RG_HOT_SIZES(max_bytes, stride)                                        \

@@ -210,6 +210,9 @@ static uint64_t packets_used(const struct rg_layout *layout,
         if (rules->rule[i].algo == (uint32_t)index &&
             rules->rule[i].below - 1 > bytes)
             bytes = rules->rule[i].below - 1;
+    /* Other collectives' small blocks may go by them (RG_HOT_LIST). */
+    if (bytes && bytes < RG_HOT_MAX_UNITS * RG_PACKET_PAYLOAD)
+        bytes = RG_HOT_MAX_UNITS * RG_PACKET_PAYLOAD;
     bytes = bytes < most ? bytes : most;
     return (bytes + RG_PACKET_PAYLOAD - 1) / RG_PACKET_PAYLOAD;
 }
@@ -268,6 +271,41 @@ int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
     return count;
 }
 
+/* Units of a block up to which a collective's small path is that of the hot
+ * line: as far as every type gives sizes to it first. */
+static uint16_t small_units(const struct rg_layout *layout,
+                            const struct rg_plan *plan, int coll)
+{
+    const uint64_t blocks =
+        rg_rule_blocks((enum rg_collective)coll, (int)plan->capacity);
+    uint64_t below = UINT64_MAX, units;
+
+    if (!layout->count[coll] || !(layout->algo[coll][0]->flags & RG_ALGO_SMALL))
+        return 0;
+    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
+        const uint64_t led = led_by(&plan->rules[coll], dtype, 0);
+
+        below = led < below ? led : below;
+    }
+    units = below ? (below - 1) / blocks / RG_PACKET_PAYLOAD : 0;
+    return (uint16_t)(units < RG_HOT_MAX_UNITS ? units : RG_HOT_MAX_UNITS);
+}
+
+/* By all_reduce's packets, of which there must be enough. */
+static void small_excerpt(const struct rg_layout *layout,
+                          const struct rg_plan *plan,
+                          struct rg_hot_plan *hot_out)
+{
+    const uint64_t slots = hot_out->packet_stride / RG_PACKET_BYTES;
+
+    if (!hot_out->packet_max_bytes || slots < RG_HOT_MAX_UNITS)
+        return;
+#define RG_X(name)                                                             \
+    hot_out->units[RG_HOT_##name] = small_units(layout, plan, RG_COLL_##name);
+    RG_HOT_LIST(RG_X)
+#undef RG_X
+}
+
 int rg_plan_is_hot(const struct rg_layout *layout, const struct rg_plan *plan,
                    uint64_t bytes)
 {
@@ -297,6 +335,9 @@ void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
     hot_out->packet_max_bytes = (uint32_t)packet_hot_max(plan, index);
     hot_out->packet_stride = (uint32_t)stride;
     hot_out->packet_half = (uint32_t)(stride * plan->capacity);
+    small_excerpt(layout, plan, hot_out);
+    for (uint32_t p = 0; p < plan->nranks && p < RG_HOT_PEERS; p++)
+        hot_out->slot[p] = (uint16_t)plan->routes[p].slot;
     for (uint32_t p = 0; p < plan->nranks && p < RG_HOT_PEERS; p++)
         if (p != plan->rank && plan->routes[p].base)
             hot_out->inbox[p] =

@@ -46,8 +46,12 @@ static void order_open(struct fake *fake, uint64_t index)
     orders->hot.rank = 1;
     orders->hot.nranks = FAKE_RANKS;
     orders->hot.packet_cursor = 5;
-    for (int p = 0; p < RG_HOT_PEERS; p++)
+    for (int p = 0; p < RG_HOT_PEERS; p++) {
         orders->hot.inbox[p] = (uint8_t *)fake->region[0] + 16 * p;
+        orders->hot.slot[p] = (uint16_t)(RG_MAX_SLOTS - 1 - p);
+    }
+    for (int c = 0; c < RG_HOT_COLLS; c++)
+        orders->hot.units[c] = (uint16_t)(RG_HOT_MAX_UNITS - c);
     orders->index = index;
     orders->ended = ENDED;
     orders->park_ns = PARK_NS;
@@ -81,7 +85,12 @@ static void check_line(const struct fake *fake, int index)
         assert_int_equal(fake->dev.hot.inbox[p] & 1, index);
         assert_ptr_equal(rg_hot_inbox(&hot, p),
                          (uint8_t *)fake->region[0] + 16 * p);
+        assert_int_equal(rg_hot_slot(&hot, p), RG_MAX_SLOTS - 1 - p);
     }
+    assert_int_equal(fake->dev.hot.units & 1, index);
+    for (int c = 0; c < RG_HOT_COLLS; c++)
+        assert_int_equal(rg_hot_units(&hot, (enum rg_hot_coll)c),
+                         RG_HOT_MAX_UNITS - c);
     assert_true(rg_hot_claim(&hot) == fake->dev.control);
 }
 
