@@ -1,59 +1,54 @@
-noinst_LIBRARIES += librg_algos.a
-librg_algos_a_SOURCES = \
-	algos/algos.c algos/algos.h \
-	algos/all_gather/all_gather.h \
-	algos/all_gather/all_gather_direct.c \
-	algos/all_gather/all_gather_direct_ll.c \
-	algos/all_gather/all_gather_entries.c \
-	algos/all_gather/all_gather_hierarchical.c \
-	algos/all_gather/all_gather_ring.c \
-	algos/all_reduce/all_reduce.h \
-	algos/all_reduce/all_reduce_doubling.c \
-	algos/all_reduce/all_reduce_doubling_ll.c \
-	algos/all_reduce/all_reduce_entries.c \
-	algos/all_reduce/all_reduce_hierarchical.c \
-	algos/all_reduce/all_reduce_oneshot.c \
+# The algorithms, each collective's in table order: the order is the index that
+# rules use, and the last one serves all sizes for which nothing better is known.
+# A line here is all that an algorithm needs to be in every program.
+RG_ALGO_SOURCES = \
 	algos/all_reduce/all_reduce_oneshot_ll.c \
-	algos/all_reduce/all_reduce_ring.c \
-	algos/all_reduce/all_reduce_twoshot.c \
 	algos/all_reduce/all_reduce_twoshot_ll.c \
-	algos/all_to_all/all_to_all.h \
-	algos/all_to_all/all_to_all_direct.c \
-	algos/all_to_all/all_to_all_direct_ll.c \
-	algos/all_to_all/all_to_all_entries.c \
-	algos/all_to_all_v/all_to_all_v.h \
-	algos/all_to_all_v/all_to_all_v_direct.c \
-	algos/all_to_all_v/all_to_all_v_direct_ll.c \
-	algos/all_to_all_v/all_to_all_v_entries.c \
-	algos/barrier/barrier.h \
-	algos/barrier/barrier_direct.c \
-	algos/barrier/barrier_dissemination.c \
-	algos/barrier/barrier_entries.c \
-	algos/broadcast/broadcast.h \
-	algos/broadcast/broadcast_chain.c \
-	algos/broadcast/broadcast_direct.c \
+	algos/all_reduce/all_reduce_doubling_ll.c \
+	algos/all_reduce/all_reduce_doubling.c \
+	algos/all_reduce/all_reduce_oneshot.c \
+	algos/all_reduce/all_reduce_twoshot.c \
+	algos/all_reduce/all_reduce_hierarchical.c \
+	algos/all_reduce/all_reduce_ring.c \
+	algos/all_gather/all_gather_direct_ll.c \
+	algos/all_gather/all_gather_ring.c \
+	algos/all_gather/all_gather_hierarchical.c \
+	algos/all_gather/all_gather_direct.c \
+	algos/reduce_scatter/reduce_scatter_direct_ll.c \
+	algos/reduce_scatter/reduce_scatter_ring.c \
+	algos/reduce_scatter/reduce_scatter_hierarchical.c \
+	algos/reduce_scatter/reduce_scatter_direct.c \
 	algos/broadcast/broadcast_direct_ll.c \
-	algos/broadcast/broadcast_entries.c \
+	algos/broadcast/broadcast_chain.c \
 	algos/broadcast/broadcast_hierarchical.c \
-	algos/gather/gather.h \
-	algos/gather/gather_direct.c \
-	algos/gather/gather_direct_ll.c \
-	algos/gather/gather_entries.c \
-	algos/reduce/reduce.h \
+	algos/broadcast/broadcast_direct.c \
+	algos/reduce/reduce_direct_ll.c \
 	algos/reduce/reduce_chain.c \
 	algos/reduce/reduce_direct.c \
-	algos/reduce/reduce_direct_ll.c \
-	algos/reduce/reduce_entries.c \
-	algos/reduce_scatter/reduce_scatter.h \
-	algos/reduce_scatter/reduce_scatter_direct.c \
-	algos/reduce_scatter/reduce_scatter_direct_ll.c \
-	algos/reduce_scatter/reduce_scatter_entries.c \
-	algos/reduce_scatter/reduce_scatter_hierarchical.c \
-	algos/reduce_scatter/reduce_scatter_ring.c \
-	algos/scatter/scatter.h \
-	algos/scatter/scatter_direct.c \
+	algos/all_to_all/all_to_all_direct_ll.c \
+	algos/all_to_all/all_to_all_direct.c \
+	algos/gather/gather_direct_ll.c \
+	algos/gather/gather_direct.c \
 	algos/scatter/scatter_direct_ll.c \
-	algos/scatter/scatter_entries.c \
+	algos/scatter/scatter_direct.c \
+	algos/barrier/barrier_dissemination.c \
+	algos/barrier/barrier_direct.c \
+	algos/all_to_all_v/all_to_all_v_direct_ll.c \
+	algos/all_to_all_v/all_to_all_v_direct.c
+
+noinst_LIBRARIES += librg_algos.a
+librg_algos_a_SOURCES = $(RG_ALGO_SOURCES) \
+	algos/algos.c algos/algos.h \
+	algos/all_gather/all_gather.h algos/all_gather/all_gather_entries.c \
+	algos/all_reduce/all_reduce.h algos/all_reduce/all_reduce_entries.c \
+	algos/all_to_all/all_to_all.h algos/all_to_all/all_to_all_entries.c \
+	algos/all_to_all_v/all_to_all_v.h algos/all_to_all_v/all_to_all_v_entries.c \
+	algos/barrier/barrier.h algos/barrier/barrier_entries.c \
+	algos/broadcast/broadcast.h algos/broadcast/broadcast_entries.c \
+	algos/gather/gather.h algos/gather/gather_entries.c \
+	algos/reduce/reduce.h algos/reduce/reduce_entries.c \
+	algos/reduce_scatter/reduce_scatter.h algos/reduce_scatter/reduce_scatter_entries.c \
+	algos/scatter/scatter.h algos/scatter/scatter_entries.c \
 	algos/pattern/agents.h \
 	algos/pattern/blocks.h \
 	algos/pattern/doubling.h \
@@ -104,6 +99,16 @@ if HAVE_CUDA
 RG_ALGO_OBJECTS += $(RG_ALGO_CU)
 endif
 RG_DEV_OBJECTS += $(RG_ALGO_OBJECTS)
+
+EXTRA_DIST += algos/registry algos/README.md algos/test/all_reduce_mesh.c \
+	algos/test/example.t
+BUILT_SOURCES += algos/registry.h
+CLEANFILES += algos/registry.h
+algos/registry.h: algos/registry Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	$(top_srcdir)/algos/registry $(RG_ALGO_SOURCES) >$@.tmp && \
+	if cmp -s $@.tmp $@; then rm $@.tmp; touch $@; else mv $@.tmp $@; fi
+$(RG_ALGO_OBJECTS): algos/registry.h
 
 # An object's name ends in its type: <collective>_<type>.
 rg_dtype_of = $(lastword $(subst _, ,$(basename $(basename $(notdir $(1))))))

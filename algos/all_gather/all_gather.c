@@ -2,10 +2,9 @@
  * All-gather entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of
  * the compiler at hand.
  */
-#include "algos/all_gather/all_gather_direct.c"
-#include "algos/all_gather/all_gather_direct_ll.c"
-#include "algos/all_gather/all_gather_hierarchical.c"
-#include "algos/all_gather/all_gather_ring.c"
+#define RG_INCLUDE_all_gather
+#include "algos/registry.h"
+#include "algos/all_gather/all_gather.h"
 #include "algos/pattern/small.h"
 
 /* One rank. */

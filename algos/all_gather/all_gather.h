@@ -1,15 +1,10 @@
-/* The all-gather algorithms in table order, and what their files share. */
+/* What the all-gather algorithms share. */
 #ifndef RG_ALL_GATHER_H
 #define RG_ALL_GATHER_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/blocks.h"
-
-#define RG_ALL_GATHER_LIST(X)                                                  \
-    X(direct_ll)                                                               \
-    X(ring)                                                                    \
-    X(hierarchical)                                                            \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_all_gather_entries

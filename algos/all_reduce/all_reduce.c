@@ -3,15 +3,9 @@
  * the compiler at hand: the frame, the switch over the algorithms, and one
  * entry per operation.
  */
+#define RG_INCLUDE_all_reduce
+#include "algos/registry.h"
 #include "algos/all_reduce/all_reduce.h"
-#include "algos/all_reduce/all_reduce_doubling.c"
-#include "algos/all_reduce/all_reduce_doubling_ll.c"
-#include "algos/all_reduce/all_reduce_hierarchical.c"
-#include "algos/all_reduce/all_reduce_oneshot.c"
-#include "algos/all_reduce/all_reduce_oneshot_ll.c"
-#include "algos/all_reduce/all_reduce_ring.c"
-#include "algos/all_reduce/all_reduce_twoshot.c"
-#include "algos/all_reduce/all_reduce_twoshot_ll.c"
 #include "runtime/device/entry.h"
 
 /* One rank: the result is the input, whatever the operation. */

@@ -6,19 +6,10 @@
 #ifndef RG_ALL_REDUCE_H
 #define RG_ALL_REDUCE_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "runtime/device/call.h"
 #include "runtime/device/share.h"
-
-#define RG_ALL_REDUCE_LIST(X)                                                  \
-    X(oneshot_ll)                                                              \
-    X(twoshot_ll)                                                              \
-    X(doubling_ll)                                                             \
-    X(doubling)                                                                \
-    X(oneshot)                                                                 \
-    X(twoshot)                                                                 \
-    X(hierarchical)                                                            \
-    X(ring)
 
 #define RG_X(name) RG_ALL_REDUCE_##name,
 enum rg_all_reduce { RG_ALL_REDUCE_LIST(RG_X) RG_ALL_REDUCE_COUNT };

@@ -2,8 +2,9 @@
  * All-to-all entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of
  * the compiler at hand.
  */
-#include "algos/all_to_all/all_to_all_direct.c"
-#include "algos/all_to_all/all_to_all_direct_ll.c"
+#define RG_INCLUDE_all_to_all
+#include "algos/registry.h"
+#include "algos/all_to_all/all_to_all.h"
 #include "algos/pattern/small.h"
 
 /* One rank. */

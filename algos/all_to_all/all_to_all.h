@@ -1,13 +1,10 @@
-/* The all-to-all algorithms in table order, and what their files share. */
+/* What the all-to-all algorithms share. */
 #ifndef RG_ALL_TO_ALL_H
 #define RG_ALL_TO_ALL_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/blocks.h"
-
-#define RG_ALL_TO_ALL_LIST(X)                                                  \
-    X(direct_ll)                                                               \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_all_to_all_entries

@@ -2,8 +2,9 @@
  * All-to-all-v entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of
  * the compiler at hand.
  */
-#include "algos/all_to_all_v/all_to_all_v_direct.c"
-#include "algos/all_to_all_v/all_to_all_v_direct_ll.c"
+#define RG_INCLUDE_all_to_all_v
+#include "algos/registry.h"
+#include "algos/all_to_all_v/all_to_all_v.h"
 
 /* One rank. */
 RG_FN void all_to_all_v_alone(struct rg_call *call, enum rg_op op)

@@ -2,8 +2,9 @@
  * Barrier entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of the
  * compiler at hand.
  */
-#include "algos/barrier/barrier_direct.c"
-#include "algos/barrier/barrier_dissemination.c"
+#define RG_INCLUDE_barrier
+#include "algos/registry.h"
+#include "algos/barrier/barrier.h"
 
 /* One rank. */
 RG_FN void barrier_alone(struct rg_call *call, enum rg_op op)

@@ -1,12 +1,9 @@
-/* The barrier algorithms in table order, and what their files share. */
+/* What the barrier algorithms share. */
 #ifndef RG_BARRIER_H
 #define RG_BARRIER_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
-
-#define RG_BARRIER_LIST(X)                                                     \
-    X(dissemination)                                                           \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_barrier_entries

@@ -2,10 +2,9 @@
  * Broadcast entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of the
  * compiler at hand.
  */
-#include "algos/broadcast/broadcast_chain.c"
-#include "algos/broadcast/broadcast_direct.c"
-#include "algos/broadcast/broadcast_direct_ll.c"
-#include "algos/broadcast/broadcast_hierarchical.c"
+#define RG_INCLUDE_broadcast
+#include "algos/registry.h"
+#include "algos/broadcast/broadcast.h"
 #include "algos/pattern/small.h"
 
 /* One rank. */

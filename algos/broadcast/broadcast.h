@@ -1,15 +1,10 @@
-/* The broadcast algorithms in table order, and what their files share. */
+/* What the broadcast algorithms share. */
 #ifndef RG_BROADCAST_H
 #define RG_BROADCAST_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/blocks.h"
-
-#define RG_BROADCAST_LIST(X)                                                   \
-    X(direct_ll)                                                               \
-    X(chain)                                                                   \
-    X(hierarchical)                                                            \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_broadcast_entries

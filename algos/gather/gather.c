@@ -2,8 +2,9 @@
  * Gather entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of the
  * compiler at hand.
  */
-#include "algos/gather/gather_direct.c"
-#include "algos/gather/gather_direct_ll.c"
+#define RG_INCLUDE_gather
+#include "algos/registry.h"
+#include "algos/gather/gather.h"
 
 /* One rank. */
 RG_FN void gather_alone(struct rg_call *call, enum rg_op op)

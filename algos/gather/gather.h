@@ -1,13 +1,10 @@
-/* The gather algorithms in table order, and what their files share. */
+/* What the gather algorithms share. */
 #ifndef RG_GATHER_H
 #define RG_GATHER_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/blocks.h"
-
-#define RG_GATHER_LIST(X)                                                      \
-    X(direct_ll)                                                               \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_gather_entries

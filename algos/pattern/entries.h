@@ -26,8 +26,8 @@
         .emu = {[RG_u8] = &rg_##name##_emu_u8},                                \
         .cuda = {[RG_u8] = RG_CUDA_ENTRY(rg_##name##_cuda_u8)}}
 
-/* One that reduces, for each type: RG_DTYPE_REDUCE_LIST over the first two, and
- * RG_CUDA_DTYPE_LIST over the last. */
+/* One that reduces, for each type: RG_DTYPE_REDUCE_LIST over the first,
+ * RG_EMU_DTYPE_LIST and RG_CUDA_DTYPE_LIST over the others. */
 #define RG_REDUCE_ENTRY_DECLARE(name, dtype)                                   \
     extern const struct rg_emu_entries rg_##name##_emu_##dtype;                \
     extern const struct rg_cuda_entries rg_##name##_cuda_##dtype;

@@ -2,9 +2,9 @@
  * Reduce entries of one data type (-DRG_ENTRY_DTYPE), for the device of the
  * compiler at hand.
  */
-#include "algos/reduce/reduce_chain.c"
-#include "algos/reduce/reduce_direct.c"
-#include "algos/reduce/reduce_direct_ll.c"
+#define RG_INCLUDE_reduce
+#include "algos/registry.h"
+#include "algos/reduce/reduce.h"
 
 /* One rank. */
 RG_FN void reduce_alone(struct rg_call *call, enum rg_op op)

@@ -1,14 +1,10 @@
-/* The reduce algorithms in table order, and what their files share. */
+/* What the reduce algorithms share. */
 #ifndef RG_REDUCE_H
 #define RG_REDUCE_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/fold.h"
-
-#define RG_REDUCE_LIST(X)                                                      \
-    X(direct_ll)                                                               \
-    X(chain)                                                                   \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_reduce_entries

@@ -2,10 +2,9 @@
  * Reduce-scatter entries of one data type (-DRG_ENTRY_DTYPE), for the device of
  * the compiler at hand.
  */
-#include "algos/reduce_scatter/reduce_scatter_direct.c"
-#include "algos/reduce_scatter/reduce_scatter_direct_ll.c"
-#include "algos/reduce_scatter/reduce_scatter_hierarchical.c"
-#include "algos/reduce_scatter/reduce_scatter_ring.c"
+#define RG_INCLUDE_reduce_scatter
+#include "algos/registry.h"
+#include "algos/reduce_scatter/reduce_scatter.h"
 #include "algos/pattern/small.h"
 
 /* One rank. */

@@ -1,15 +1,10 @@
-/* The reduce-scatter algorithms in table order, and what their files share. */
+/* What the reduce-scatter algorithms share. */
 #ifndef RG_REDUCE_SCATTER_H
 #define RG_REDUCE_SCATTER_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/fold.h"
-
-#define RG_REDUCE_SCATTER_LIST(X)                                              \
-    X(direct_ll)                                                               \
-    X(ring)                                                                    \
-    X(hierarchical)                                                            \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_reduce_scatter_entries

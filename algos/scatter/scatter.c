@@ -2,8 +2,9 @@
  * Scatter entries (-DRG_ENTRY_DTYPE=u8: data is bytes), for the device of the
  * compiler at hand.
  */
-#include "algos/scatter/scatter_direct.c"
-#include "algos/scatter/scatter_direct_ll.c"
+#define RG_INCLUDE_scatter
+#include "algos/registry.h"
+#include "algos/scatter/scatter.h"
 
 /* One rank. */
 RG_FN void scatter_alone(struct rg_call *call, enum rg_op op)

@@ -1,13 +1,10 @@
-/* The scatter algorithms in table order, and what their files share. */
+/* What the scatter algorithms share. */
 #ifndef RG_SCATTER_H
 #define RG_SCATTER_H
 
+#include "algos/registry.h"
 #include "runtime/algo.h"
 #include "algos/pattern/blocks.h"
-
-#define RG_SCATTER_LIST(X)                                                     \
-    X(direct_ll)                                                               \
-    X(direct)
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_scatter_entries

@@ -257,13 +257,15 @@ static int emu_launch(void *stream, const struct rg_geometry *geometry,
                       const struct rg_entries *entries, enum rg_dtype dtype,
                       const struct rg_launch *launch)
 {
+    const struct rg_emu_entries *all = entries->emu[dtype];
     struct emu_work work;
 
+    if (!all)
+        return RG_ENOTSUP;
     work.kind = EMU_WORK_LAUNCH;
     work.teams = geometry->teams;
     work.threads = geometry->threads;
-    work.u.launch.entry = geometry->bare ? entries->emu[dtype]->bare
-                                         : entries->emu[dtype]->op[launch->op];
+    work.u.launch.entry = geometry->bare ? all->bare : all->op[launch->op];
     work.u.launch.launch = *launch;
     return emu_stream_post(stream, &work);
 }
