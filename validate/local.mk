@@ -47,4 +47,5 @@ check-long: validate/rg_validate
 	    done; \
 	done
 	$(top_srcdir)/scripts/plant-check
+	$(top_srcdir)/algos/test/example.t
 .PHONY: check-long
