@@ -54,7 +54,8 @@ struct rg_cuda_entry {
 /*
  * Those of one type. Null: not built, as operations that the type does not
  * have, and those of a signed type that have the unsigned type's bits.
- * Collectives that only move data have one, the first, of u8. `bare` is of the sum: rg_all_reduce_bare().
+ * Collectives that only move data have one, the first, of u8. `bare` is of the
+ * sum: rg_all_reduce_bare().
  */
 struct rg_emu_entries {
     rg_emu_entry op[RG_OP_COUNT];
@@ -81,10 +82,16 @@ struct rg_algo {
     uint64_t (*layout)(const struct rg_shape *shape,
                        struct rg_limits *limits_out);
     const struct rg_entries *entries;
+    /*
+     * Algorithms that name the same area share it, of whatever collectives they
+     * are; their layouts are the same. Null: its own. What an invocation finds
+     * there is what the last one of any of them has left, at all ranks alike.
+     */
+    const char *area;
 };
 
 enum {
-    RG_SMALL_BYTES = 8192,  /* the small path's largest buffer */
+    RG_SMALL_BYTES = 8192,   /* the small path's largest buffer */
     RG_PACKET_UNITS = 131072 /* packets' largest payload, in 8-byte units */
 };
 
@@ -92,11 +99,15 @@ enum {
     RG_FN uint64_t symbol##_layout(const struct rg_shape *shape,               \
                                    struct rg_limits *limits_out)
 
-#ifdef RG_ENTRY_DTYPE
 #define RG_ALGO(symbol, name, collective, flags, min_ranks, max_ranks)         \
+    RG_ALGO_IN(symbol, name, collective, flags, min_ranks, max_ranks, 0)
+#ifdef RG_ENTRY_DTYPE
+#define RG_ALGO_IN(symbol, name, collective, flags, min_ranks, max_ranks,      \
+                   area)                                                       \
     struct rg_algo_unused
 #else
-#define RG_ALGO(symbol, name, collective, flags, min_ranks, max_ranks)         \
+#define RG_ALGO_IN(symbol, name, collective, flags, min_ranks, max_ranks,      \
+                   area)                                                       \
     static uint64_t symbol##_layout_host(const struct rg_shape *shape,         \
                                          struct rg_limits *limits_out)         \
     {                                                                          \
@@ -104,8 +115,8 @@ enum {
     }                                                                          \
     extern const struct rg_algo rg_algo_##symbol;                              \
     const struct rg_algo rg_algo_##symbol = {                                  \
-        name,      collective,           flags,      min_ranks,                \
-        max_ranks, symbol##_layout_host, &RG_ENTRIES}
+        name,      collective,           flags,       min_ranks,               \
+        max_ranks, symbol##_layout_host, &RG_ENTRIES, area}
 #endif
 
 #endif

@@ -327,7 +327,8 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out);
 /*
  * RG_OK while every invocation so far has ended well here; else why the last
  * one that did not was stopped: RG_ETIMEDOUT, RG_EABORTED, RG_EFAILED,
- * RG_EUNAVAILABLE (a route carries nothing), RG_EINVAL (a transfer beyond the
+ * RG_EUNAVAILABLE (a route carries nothing, or the view has no such root or
+ * algorithm), RG_EINVAL (a transfer beyond the
  * end of a region; the routes stay). Out of the group: RG_EISOLATED,
  * RG_ECLOSED. Cheap: reads mapped memory. `clear` takes note of what has failed
  * so far.
@@ -489,8 +490,8 @@ int rg_all_reduce_bare(const void *send, void *recv, size_t count,
  * one where they are equal; all_to_all is never in place. A buffer that only
  * the root has, or only the others, is ignored elsewhere and may be null there.
  * RG_EINVAL: an operation not defined for the type (rg_op_fits), a root that
- * is no slot. A root that is not active ends the invocation RG_EUNAVAILABLE.
- * RG_ENOTSUP: no algorithm was given for it.
+ * is no slot. With a root that is not active nothing is moved, at any rank, and
+ * rg_comm_error() says RG_EUNAVAILABLE. RG_ENOTSUP: no algorithm was given for it.
  *
  * all_gather: recv is blocks, block s = send of slot s.
  * reduce_scatter: send is blocks, recv = op over all ranks of the own block.

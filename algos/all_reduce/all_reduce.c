@@ -54,7 +54,8 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_dtype dtype,
     call->rule = rg_rule_for(plan, RG_COLL_all_reduce, dtype, bytes);
     call->workspace =
         plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
-    *run_out = RG_RUN(call->rule->algo, call->rule->channels, plan->epoch);
+    *run_out = RG_RUN(RG_COLL_all_reduce, call->rule->algo,
+                      call->rule->channels, plan->epoch);
     if (plan->nranks > 1)
         return all_reduce_switch(call, op);
     all_reduce_alone(call);

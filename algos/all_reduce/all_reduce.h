@@ -24,6 +24,7 @@
 enum rg_all_reduce { RG_ALL_REDUCE_LIST(RG_X) RG_ALL_REDUCE_COUNT };
 #undef RG_X
 
+#undef RG_ENTRIES
 #define RG_ENTRIES rg_all_reduce_entries
 extern const struct rg_entries rg_all_reduce_entries;
 

@@ -335,6 +335,8 @@ RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
     call.send = (const uint8_t *)launch->send;
     call.recv = (uint8_t *)launch->recv;
     call.count = launch->count;
+    call.root = 0;
+    call.launch = launch;
     call.step = 0;
     call.refused = 0;
     return call;

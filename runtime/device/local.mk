@@ -4,6 +4,7 @@ noinst_HEADERS += \
 	runtime/device/dev.h \
 	runtime/device/elem.h \
 	runtime/device/entry.h \
+	runtime/device/frame.h \
 	runtime/device/help.h \
 	runtime/device/hot.h \
 	runtime/device/keeper.h \

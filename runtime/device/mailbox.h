@@ -39,6 +39,7 @@ struct rg_mailbox {
     uint64_t done;      /* the last order carried out */
     uint64_t kept;      /* keepers that have left */
     uint64_t expired;   /* 1: somebody has waited for longer than its bound */
+    uint64_t declined;  /* invocations that no rank could run, so far */
 };
 
 enum rg_order_kind {

@@ -83,13 +83,17 @@ struct rg_hot_line {
     ((uint64_t)(nranks) << 48 | (uint64_t)(rank) << 32 | (uint64_t)(half))
 
 static_assert(sizeof(struct rg_hot_line) == RG_LINE, "one line");
+static_assert((int)RG_COLL_AREAS <= 16 && (int)RG_MAX_ALGOS <= 16, "RG_RUN");
 
-/* `run`: algorithm index, channels, epoch (low 32 bits), all in one store. */
-#define RG_RUN(algo, channels, epoch)                                          \
-    ((uint64_t)(algo) << 56 | (uint64_t)(channels) << 32 | (uint32_t)(epoch))
-#define RG_RUN_ALGO(run)     ((int)((run) >> 56))
-#define RG_RUN_CHANNELS(run) ((int)((run) >> 32 & 0xffffff))
-#define RG_RUN_EPOCH(run)    ((uint32_t)(run))
+/* `run`: collective, algorithm index, channels, epoch (low 32 bits), all in one
+ * store. */
+#define RG_RUN(collective, algo, channels, epoch)                              \
+    ((uint64_t)(collective) << 60 | (uint64_t)(algo) << 56 |                   \
+     (uint64_t)(channels) << 32 | (uint32_t)(epoch))
+#define RG_RUN_COLLECTIVE(run) ((int)((run) >> 60))
+#define RG_RUN_ALGO(run)       ((int)((run) >> 56 & 0xf))
+#define RG_RUN_CHANNELS(run)   ((int)((run) >> 32 & 0xffffff))
+#define RG_RUN_EPOCH(run)      ((uint32_t)(run))
 
 /*
  * A selection rule resolved for this view. It serves sizes below `below` that

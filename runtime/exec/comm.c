@@ -435,7 +435,7 @@ int rg_comm_last_run(struct rg_comm *comm, struct rg_run_info *info_out)
     info_out->seq = run ? completed : 0;
     info_out->epoch = RG_RUN_EPOCH(run);
     info_out->algorithm =
-        run ? comm->layout.algo[RG_COLL_all_reduce][RG_RUN_ALGO(run)]->name
+        run ? comm->layout.algo[RG_RUN_COLLECTIVE(run)][RG_RUN_ALGO(run)]->name
             : "none";
     info_out->channels = RG_RUN_CHANNELS(run);
     pthread_mutex_lock(&comm->lock);
@@ -470,7 +470,9 @@ int rg_comm_error(struct rg_comm *comm)
     }
     /* Pairs with the release store at the safe point. */
     if (rg_load_acquire(&mailbox->failure) == comm->failures_seen)
-        return RG_OK;
+        return rg_load_relaxed(&mailbox->declined) == comm->declines_seen
+                   ? RG_OK
+                   : RG_EUNAVAILABLE;
     return reasons_status(rg_load_relaxed(&mailbox->reasons));
 }
 
@@ -481,6 +483,7 @@ void rg_comm_clear_error(struct rg_comm *comm)
     rg_legacy_path_failure(comm, &legacy, NULL);
     comm->legacy_failures_seen = legacy.count;
     comm->failures_seen = rg_load_acquire(&comm->mapped->mailbox.failure);
+    comm->declines_seen = rg_load_relaxed(&comm->mapped->mailbox.declined);
 }
 
 int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,

@@ -86,6 +86,7 @@ struct rg_comm {
     struct rg_held held;  /* while it is not */
     struct rg_litter litter[RG_WORKSPACES_MAX];
     uint64_t failures_seen; /* those the user has taken note of */
+    uint64_t declines_seen;
     uint64_t legacy_failures_seen;
 
     struct rg_way *ways;     /* [capacity], by slot; owned */

@@ -16,13 +16,48 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
-static int layout_count(const struct rg_algo *const *algos)
+/* The first of the table that has the area of algorithm i: i, if none has. */
+static int area_owner(const struct rg_algo *const *algos, int i)
+{
+    for (int k = 0; algos[i]->area && k < i; k++)
+        if (algos[k]->area && strcmp(algos[k]->area, algos[i]->area) == 0)
+            return k;
+    return i;
+}
+
+static int area_count(const struct rg_algo *const *algos)
 {
     int count = 0;
 
-    while (algos[count])
-        count++;
+    for (int i = 0; algos[i]; i++)
+        count += area_owner(algos, i) == i;
     return count;
+}
+
+/* Its place in the layout, for one that is there. */
+static int index_of(const struct rg_layout *layout, const struct rg_algo *algo)
+{
+    int i = 0;
+
+    while (layout->algo[algo->collective][i] != algo)
+        i++;
+    return i;
+}
+
+/* The next algorithm, in the area of an earlier one. */
+static void layout_share(struct rg_layout *layout, const struct rg_algo *algo,
+                         const struct rg_algo *owner)
+{
+    const int coll = (int)algo->collective, of = (int)owner->collective;
+    const int index = layout->count[coll]++, at = index_of(layout, owner);
+
+    layout->shape.budget = layout->budget[of][at];
+    if (!algo->layout(&layout->shape, &layout->limits[coll][index]))
+        layout->limits[coll][index] = (struct rg_limits){0};
+    layout->algo[coll][index] = algo;
+    layout->budget[coll][index] = layout->budget[of][at];
+    layout->offset[coll][index] = layout->offset[of][at];
+    layout->hash = rg_hash(layout->hash, algo->name, strlen(algo->name));
 }
 
 /* The next algorithm's area, within the budget; its size in bytes. */
@@ -35,6 +70,7 @@ static uint64_t layout_add(struct rg_layout *layout, const struct rg_algo *algo,
     uint64_t bytes;
 
     layout->shape.budget = budget / RG_AREA_ALIGN * RG_AREA_ALIGN;
+    layout->budget[coll][index] = layout->shape.budget;
     bytes = algo->layout(&layout->shape, limits);
     if (!bytes)
         *limits = (struct rg_limits){0};
@@ -51,7 +87,8 @@ int rg_layout_init(struct rg_layout *layout_out,
                    const struct rg_algo *const *algos, int capacity,
                    int max_channels, int generations, uint64_t share)
 {
-    const int count = layout_count(algos);
+    const int count = area_count(algos);
+    int added = 0;
     uint64_t left = share / (uint64_t)generations;
 
     memset(layout_out, 0, sizeof *layout_out);
@@ -61,16 +98,23 @@ int rg_layout_init(struct rg_layout *layout_out,
     if (left < (uint64_t)count * RG_AREA_ALIGN) {
         rg_log(RG_LOG_ERROR, -1,
                "a region share of %llu bytes is too small for %d workspace "
-               "generations of %d algorithms",
+               "generations of %d areas",
                (unsigned long long)share, generations, count);
         return RG_ENOSPC;
     }
     if (count > RG_CLEAN_PARTS) {
-        rg_log(RG_LOG_ERROR, -1, "more than %d algorithms", RG_CLEAN_PARTS);
+        rg_log(RG_LOG_ERROR, -1, "more than %d areas", RG_CLEAN_PARTS);
         return RG_ENOSPC;
     }
-    for (int i = 0; i < count; i++)
-        left -= layout_add(layout_out, algos[i], left / (uint64_t)(count - i));
+    for (int i = 0; algos[i]; i++) {
+        const int owner = area_owner(algos, i);
+
+        if (owner == i)
+            left -= layout_add(layout_out, algos[i],
+                               left / (uint64_t)(count - added++));
+        else
+            layout_share(layout_out, algos[i], algos[owner]);
+    }
     return RG_OK;
 }
 
@@ -198,6 +242,16 @@ static struct rg_part part_of(const struct rg_layout *layout,
     return part;
 }
 
+/* A shared area is one part. */
+static int is_listed(const struct rg_part *parts, int count,
+                     const struct rg_part *part)
+{
+    for (int i = 0; i < count; i++)
+        if (parts[i].offset == part->offset)
+            return 1;
+    return 0;
+}
+
 int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
                   struct rg_part *parts_out)
 {
@@ -205,10 +259,11 @@ int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
 
     for (int coll = 0; coll < RG_COLL_AREAS; coll++)
         for (int i = 0; i < layout->count[coll]; i++) {
-            if (!is_used(plan, coll, i))
-                continue;
-            parts_out[count] = part_of(layout, plan, coll, i);
-            count += parts_out[count].bytes > 0;
+            const struct rg_part part = part_of(layout, plan, coll, i);
+
+            if (part.bytes && is_used(plan, coll, i) &&
+                !is_listed(parts_out, count, &part))
+                parts_out[count++] = part;
         }
     return count;
 }
@@ -237,7 +292,7 @@ void rg_plan_excerpt(const struct rg_layout *layout, const struct rg_plan *plan,
     area = plan->workspace + layout->offset[coll][index];
     stride = layout->limits[coll][index].max_bytes / RG_PACKET_PAYLOAD *
              RG_PACKET_BYTES;
-    hot_out->run = RG_RUN(index, 1, plan->epoch);
+    hot_out->run = RG_RUN(coll, index, 1, plan->epoch);
     hot_out->packets = region + area;
     hot_out->packet_max_bytes = (uint32_t)packet_hot_max(plan, index);
     hot_out->packet_stride = (uint32_t)stride;

@@ -26,8 +26,9 @@ struct rg_layout {
     const struct rg_algo *algo[RG_COLL_AREAS][RG_MAX_ALGOS];
     struct rg_limits limits[RG_COLL_AREAS][RG_MAX_ALGOS];
     uint64_t offset[RG_COLL_AREAS][RG_MAX_ALGOS];
-    uint64_t bytes; /* of one generation */
-    uint64_t hash;  /* equal hashes: same algorithms at the same offsets */
+    uint64_t budget[RG_COLL_AREAS][RG_MAX_ALGOS]; /* of its area */
+    uint64_t bytes;                               /* of one generation */
+    uint64_t hash; /* equal hashes: same algorithms at the same offsets */
 };
 
 /* share: bytes of region for the communicator. RG_OK or RG_ENOSPC. */

@@ -622,9 +622,17 @@ static int merge(struct rg_rules *rules, const struct rg_rules *more,
     return 1;
 }
 
-/* All chunks of an algorithm have their places at the same distance. */
-static void space_out(struct rg_rules *rules)
+/*
+ * All chunks of an algorithm have their places at the same distance; in an area
+ * that others use, too, at one that does not depend on rules.
+ */
+static void space_out(const struct rg_layout *layout, int coll,
+                      struct rg_rules *rules)
 {
+    for (uint64_t i = 0; i < rules->count; i++)
+        if (layout->algo[coll][rules->rule[i].algo]->area)
+            rules->rule[i].slot =
+                (uint32_t)layout->limits[coll][rules->rule[i].algo].max_chunk;
     for (uint64_t i = 0; i < rules->count; i++)
         for (uint64_t j = 0; j < rules->count; j++)
             if (rules->rule[j].algo == rules->rule[i].algo &&
@@ -670,7 +678,7 @@ static int rules_of(const struct rg_layout *layout,
             return 0;
         done |= dtypes;
     }
-    space_out(rules_out);
+    space_out(layout, coll, rules_out);
     return 1;
 }
 

@@ -42,7 +42,7 @@ static void close_as(struct fake *fake, int team, int teams,
     call = rg_call_of(&launch, &fake->call.team, open);
     if (!open->granted)
         failed = (rg_latch_failure(&fake->dev, RG_EABORTED, -1, 0), 1);
-    rg_close(&call, open, failed, RG_RUN(2, teams, FAKE_EPOCH));
+    rg_close(&call, open, failed, RG_RUN(1, 2, teams, FAKE_EPOCH));
 }
 
 static void check_control(const struct fake *fake, uint64_t seq, uint64_t flags)
@@ -66,7 +66,7 @@ static void one_team_claims_a_seq_at_once(void **state)
     close_as(fake, 0, 1, &open, 0);
     check_control(fake, SEQ + 1, RG_CONTROL_PLAN);
     assert_int_equal(fake->dev.hot.completed, SEQ + 1);
-    assert_int_equal(fake->dev.hot.run, RG_RUN(2, 1, FAKE_EPOCH));
+    assert_int_equal(fake->dev.hot.run, RG_RUN(1, 2, 1, FAKE_EPOCH));
     assert_int_equal(fake->mailbox.failure, 0);
 }
 
@@ -91,7 +91,7 @@ static void many_teams_close_into_one_seq(void **state)
         assert_int_equal(fake->dev.hot.completed, SEQ + launch);
         assert_int_equal(fake->dev.arrived, 0);
     }
-    assert_int_equal(fake->dev.hot.run, RG_RUN(2, TEAMS, FAKE_EPOCH));
+    assert_int_equal(fake->dev.hot.run, RG_RUN(1, 2, TEAMS, FAKE_EPOCH));
 }
 
 /* The host's answer to a view change, some polls after a launch parked. */

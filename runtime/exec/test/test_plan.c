@@ -648,7 +648,7 @@ static void the_hot_line_knows_where_packets_go(void **state)
     assert_int_equal(build(world, RG_HOT_PEERS, ""), RG_OK);
     hot = excerpt(world);
     area = 8192 + world->layout.offset[COLL][PACKETS];
-    assert_int_equal(hot.run, RG_RUN(PACKETS, 1, 7));
+    assert_int_equal(hot.run, RG_RUN(COLL, PACKETS, 1, 7));
     assert_int_equal(hot.first_seq, 30);
     assert_int_equal(hot.rank, 1);
     assert_int_equal(hot.nranks, RG_HOT_PEERS);

@@ -1,0 +1,5 @@
+/* Where the all-gather entries of every device are found. */
+#include "algos/all_gather/all_gather.h"
+#include "algos/pattern/entries.h"
+
+RG_MOVE_ENTRIES(all_gather);

@@ -1,0 +1,5 @@
+/* Where the barrier entries of every device are found. */
+#include "algos/barrier/barrier.h"
+#include "algos/pattern/entries.h"
+
+RG_MOVE_ENTRIES(barrier);
