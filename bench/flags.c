@@ -1,5 +1,6 @@
 #include "bench/flags.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/peer.h"
@@ -9,6 +10,8 @@
 
 /* Larger buffers are a slip of the hand: no device has a pebibyte. */
 #define MOST_BYTES (1ull << 50)
+/* A size that has not been given. */
+#define UNSET UINT64_MAX
 
 static const struct rg_option table[] = {
     {RG_OPTION_SIZE, 'b', "min", AT(min_bytes), NULL, 0, 0, "SIZE",
@@ -29,6 +32,10 @@ static const struct rg_option table[] = {
      "data types (f32)"},
     {RG_OPTION_SET, 'o', "op", AT(ops), RG_OPTION_OPS, 0, 0, "OP",
      "operations (sum)"},
+    {RG_OPTION_TEXT, 'r', "root", AT(root_text), NULL, 0, 0, "N|all",
+     "the root, or each rank in turn (0)"},
+    {RG_OPTION_SIZE, 0, "seed", AT(seed), NULL, 0, 0, "N",
+     "of the counts of all_to_all_v (1)"},
     {RG_OPTION_INT, 'z', "blocking", AT(blocking), NULL, 0, 1, "0|1",
      "wait for each invocation: --mode latency"},
     {RG_OPTION_INT, 'G', "graph", AT(graph), NULL, 0, 1000, "N",
@@ -78,6 +85,66 @@ static const char notes[] =
     "or peer library; 4 timeout or hang; 5 gate missed; 6 recovery failed;\n"
     "77 nothing could run.\n";
 
+/* What the collective has no use for. */
+static enum rg_options_result misfit(const struct rg_program *program,
+                                     enum rg_collective collective,
+                                     const struct perf_options *options)
+{
+    const char *name = rg_collective_name(collective);
+
+    if (options->ops && !rg_collective_reduces(collective))
+        return rg_options_refuse(program, "-o: %s has no operation", name);
+    if (options->root_text && !rg_collective_rooted(collective))
+        return rg_options_refuse(program, "-r: %s has no root", name);
+    if (options->seed != UNSET && collective != RG_COLL_all_to_all_v)
+        return rg_options_refuse(program, "--seed is for all_to_all_v");
+    if (collective == RG_COLL_barrier &&
+        (options->dtypes || options->min_bytes != UNSET ||
+         options->max_bytes != UNSET || options->step_bytes || options->factor))
+        return rg_options_refuse(program,
+                                 "-b, -e, -i, -f and -d: %s has no data", name);
+    return RG_OPTIONS_RUN;
+}
+
+/* A type that is asked for by name is to have one of the operations. */
+static enum rg_options_result unfit(const struct rg_program *program,
+                                    const struct perf_options *options)
+{
+    const uint32_t all = (1u << RG_DTYPE_COUNT) - 1;
+
+    for (int d = 0; d < RG_DTYPE_COUNT && options->dtypes != all; d++) {
+        int fits = !(options->dtypes & 1u << d);
+
+        for (int o = 0; o < RG_OP_COUNT; o++)
+            fits |= options->ops & 1u << o &&
+                    rg_op_fits((enum rg_op)o, (enum rg_dtype)d);
+        if (!fits)
+            return rg_options_refuse(program,
+                                     "no operation of -o is defined for %s",
+                                     rg_dtype_name((enum rg_dtype)d));
+    }
+    return RG_OPTIONS_RUN;
+}
+
+static enum rg_options_result read_root(const struct rg_program *program,
+                                        struct perf_options *options)
+{
+    const char *text = options->root_text;
+    char *end;
+    long root;
+
+    if (!text)
+        return RG_OPTIONS_RUN;
+    options->root = -1;
+    if (strcmp(text, "all") == 0)
+        return RG_OPTIONS_RUN;
+    root = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || root > RG_SLOTS_MAX)
+        return rg_options_refuse(program, "bad value '%s' for flag '-r'", text);
+    options->root = (int)root;
+    return RG_OPTIONS_RUN;
+}
+
 static enum rg_options_result contradiction(const struct rg_program *program,
                                             const struct perf_options *options)
 {
@@ -115,11 +182,23 @@ static enum rg_options_result contradiction(const struct rg_program *program,
     return RG_OPTIONS_RUN;
 }
 
-/* What is left open is settled by the other flags. */
-static void settle(struct perf_options *options)
+/* What is left open is settled by the collective and the other flags. */
+static void settle(struct perf_options *options, enum rg_collective collective)
 {
     const uint32_t mpi = 1; /* the first name of RG_PEER_NAMES */
 
+    if (!options->dtypes)
+        options->dtypes = 1u << RG_f32;
+    if (!options->ops)
+        options->ops = 1u << RG_sum;
+    if (options->seed == UNSET)
+        options->seed = 1;
+    if (options->min_bytes == UNSET)
+        options->min_bytes = 8;
+    if (options->max_bytes == UNSET)
+        options->max_bytes = 64 << 20;
+    if (collective == RG_COLL_barrier)
+        options->min_bytes = options->max_bytes = 0;
     if (options->mode == PERF_AUTO)
         options->mode = options->blocking ? PERF_LATENCY : PERF_THROUGHPUT;
     if (!options->step_bytes && !options->factor)
@@ -130,19 +209,19 @@ static void settle(struct perf_options *options)
 }
 
 enum rg_options_result perf_options_parse(const char *name, const char *summary,
+                                          enum rg_collective collective,
                                           int argc, char **argv,
                                           struct perf_options *options_out)
 {
     const struct rg_program program = {
         name, summary, table, (int)(sizeof table / sizeof *table), notes};
     struct perf_options options = {
-        .min_bytes = 8,
-        .max_bytes = 64 << 20,
+        .min_bytes = UNSET,
+        .max_bytes = UNSET,
+        .seed = UNSET,
         .iterations = 1000,
         .warmup = 5,
         .check = 1,
-        .dtypes = 1u << RG_f32,
-        .ops = 1u << RG_sum,
         .merge = RG_MERGE_MAX,
         .timeout_s = 300,
         .cache_cutoff = 1 << 20,
@@ -153,10 +232,17 @@ enum rg_options_result perf_options_parse(const char *name, const char *summary,
         rg_options_parse(&program, argc, argv, &options);
 
     if (result == RG_OPTIONS_RUN)
-        result = contradiction(&program, &options);
+        result = misfit(&program, collective, &options);
+    if (result == RG_OPTIONS_RUN)
+        result = read_root(&program, &options);
     if (result != RG_OPTIONS_RUN)
         return result;
-    settle(&options);
+    settle(&options, collective);
+    result = contradiction(&program, &options);
+    if (result == RG_OPTIONS_RUN && rg_collective_reduces(collective))
+        result = unfit(&program, &options);
+    if (result != RG_OPTIONS_RUN)
+        return result;
     *options_out = options;
     return RG_OPTIONS_RUN;
 }

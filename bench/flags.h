@@ -21,6 +21,9 @@ struct perf_options {
     int check;       /* every so many blocks, 0: never */
     uint32_t dtypes; /* bit per enum rg_dtype */
     uint32_t ops;    /* bit per enum rg_op */
+    const char *root_text;
+    int root;      /* -1: each in turn */
+    uint64_t seed; /* of an all_to_all_v's counts */
     int blocking;
     int graph;
     int merge; /* enum rg_merge */
@@ -46,12 +49,14 @@ struct perf_options {
 enum perf_mode { PERF_AUTO = 0, PERF_THROUGHPUT, PERF_LATENCY };
 
 /*
- * Defaults, flags, and what they contradict. `program` names the program in
- * messages. Afterwards `mode` is not AUTO and `factor` or `step_bytes` is set.
+ * Defaults, flags, and what they or the collective contradict. `program` names
+ * the program in messages. Afterwards `mode` is not AUTO and `factor` or
+ * `step_bytes` is set.
  */
 enum rg_options_result perf_options_parse(const char *program,
-                                          const char *summary, int argc,
-                                          char **argv,
+                                          const char *summary,
+                                          enum rg_collective collective,
+                                          int argc, char **argv,
                                           struct perf_options *options_out);
 
 /* The size after `bytes` in the sweep; above max_bytes: the sweep is over. */

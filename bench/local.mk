@@ -1,10 +1,59 @@
-bin_PROGRAMS += bench/all_reduce_perf
-bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c \
-	bench/flags.c bench/flags.h bench/guideline.c bench/guideline.h \
+# One program a collective, all with one body.
+bench_perf_body = bench/flags.c bench/flags.h \
+	bench/guideline.c bench/guideline.h \
 	bench/guideline_rows.c bench/guideline_rows.h \
 	bench/perf.c bench/perf.h
+bin_PROGRAMS += bench/all_reduce_perf
+bench_all_reduce_perf_SOURCES = bench/all_reduce_perf.c $(bench_perf_body)
 bench_all_reduce_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/all_gather_perf
+bench_all_gather_perf_SOURCES = bench/all_gather_perf.c $(bench_perf_body)
+bench_all_gather_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/reduce_scatter_perf
+bench_reduce_scatter_perf_SOURCES = bench/reduce_scatter_perf.c $(bench_perf_body)
+bench_reduce_scatter_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/broadcast_perf
+bench_broadcast_perf_SOURCES = bench/broadcast_perf.c $(bench_perf_body)
+bench_broadcast_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/reduce_perf
+bench_reduce_perf_SOURCES = bench/reduce_perf.c $(bench_perf_body)
+bench_reduce_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/all_to_all_perf
+bench_all_to_all_perf_SOURCES = bench/all_to_all_perf.c $(bench_perf_body)
+bench_all_to_all_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/all_to_all_v_perf
+bench_all_to_all_v_perf_SOURCES = bench/all_to_all_v_perf.c $(bench_perf_body)
+bench_all_to_all_v_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/gather_perf
+bench_gather_perf_SOURCES = bench/gather_perf.c $(bench_perf_body)
+bench_gather_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/scatter_perf
+bench_scatter_perf_SOURCES = bench/scatter_perf.c $(bench_perf_body)
+bench_scatter_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/barrier_perf
+bench_barrier_perf_SOURCES = bench/barrier_perf.c $(bench_perf_body)
+bench_barrier_perf_LDADD = $(RG_PROGRAM_LDADD)
+
+# The pages of the others say what differs; all_reduce_perf.1 has the rest.
+RG_PERF_PAGES = bench/all_gather_perf.1 \
+	bench/reduce_scatter_perf.1 \
+	bench/broadcast_perf.1 \
+	bench/reduce_perf.1 \
+	bench/all_to_all_perf.1 \
+	bench/all_to_all_v_perf.1 \
+	bench/gather_perf.1 \
+	bench/scatter_perf.1 \
+	bench/barrier_perf.1
 dist_man1_MANS += bench/all_reduce_perf.1
+nodist_man1_MANS = $(RG_PERF_PAGES)
+$(RG_PERF_PAGES): bench/perf.1.in bench/local.mk
+	$(AM_V_GEN)$(MKDIR_P) $(@D); \
+	collective=`basename $@ _perf.1`; \
+	sed -e "s/@COLLECTIVE@/$$collective/g" \
+	    -e "s/@TITLE@/`echo $${collective}_perf | tr a-z A-Z`/" \
+	    $(srcdir)/bench/perf.1.in >$@
+CLEANFILES += $(RG_PERF_PAGES)
+EXTRA_DIST += bench/perf.1.in
 
 bin_PROGRAMS += bench/recovery_perf
 bench_recovery_perf_SOURCES = bench/recovery.h \

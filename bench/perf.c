@@ -31,7 +31,8 @@ enum {
 
 /* What all ranks of the process read. */
 struct shared {
-    const struct perf_collective *collective;
+    const char *program;
+    enum rg_collective collective;
     struct perf_options options;
     char *policy;      /* text of --policy, or null */
     char command[512]; /* for the header */
@@ -50,8 +51,8 @@ struct sweep {
     struct rg_view_info view;
     struct rg_verdict verdict;
     struct guideline_rows rows; /* of --guidelines */
-    int selections;             /* rows of one are compared with each other */
-    int cases; /* of the whole sweep, for the estimate of the rest */
+    int sweeps; /* of sizes; rows of one are compared with each other */
+    int cases;  /* of the whole sweep, for the estimate of the rest */
     int done;
     double begin_us;
 };
@@ -65,12 +66,14 @@ static void say_progress(void *arg, const struct rg_case *what, int samples)
     if (sweep->done > 0)
         snprintf(rest, sizeof rest, ", about %.0f s left",
                  spent / sweep->done * (sweep->cases - sweep->done));
-    rg_options_size_text(what->count * rg_dtype_size(what->dtype), size,
+    rg_options_size_text(rg_case_bytes(what, sweep->view.nranks), size,
                          sizeof size);
     snprintf(text, sizeof text, "%d of %d: %s %s %s %s, %d samples%s",
              sweep->done + 1, sweep->cases, size, rg_dtype_name(what->dtype),
-             rg_op_name(what->op), what->inplace ? "in place" : "out of place",
-             samples, rest);
+             rg_collective_reduces(what->collective)
+                 ? rg_op_name(what->op)
+                 : rg_collective_name(what->collective),
+             what->inplace ? "in place" : "out of place", samples, rest);
     rg_report_progress(sweep->report, text);
 }
 
@@ -145,9 +148,8 @@ static int create_measure(struct sweep *sweep)
 
 static void print_header(struct sweep *sweep)
 {
-    struct rg_report_env env =
-        rg_session_env(sweep->session, sweep->shared->command,
-                       sweep->shared->collective->collective);
+    struct rg_report_env env = rg_session_env(
+        sweep->session, sweep->shared->command, sweep->shared->collective);
 
     env.backend = sweep->view.backend;
     env.nranks = sweep->view.nranks;
@@ -156,10 +158,30 @@ static void print_header(struct sweep *sweep)
     rg_report_columns(sweep->report, sweep->npeers > 0);
 }
 
+static int run_own(void *arg, const struct rg_call *call)
+{
+    const struct rg_session *session = arg;
+
+    return rg_call_launch(call, session->comm, session->stream);
+}
+
+/* One line for all, from rank 0. */
+static int check_root(const struct sweep *sweep)
+{
+    const int root = sweep->options->root;
+
+    if (root < sweep->view.capacity)
+        return RG_OK;
+    if (sweep->view.rank == 0)
+        rg_say(sweep->shared->program, "-r %d: there are %d ranks", root,
+               sweep->view.capacity);
+    return RG_EINVAL;
+}
+
 static int create_sweep(struct sweep *sweep, const struct rg_job *job)
 {
     const struct rg_session_config config = {
-        .program = sweep->shared->collective->program,
+        .program = sweep->shared->program,
         .job = job,
         .algos = rg_algos,
         .device = (enum rg_device_kind)sweep->options->device,
@@ -171,12 +193,14 @@ static int create_sweep(struct sweep *sweep, const struct rg_job *job)
 
     if (status == RG_OK)
         status = rg_comm_view(sweep->session->comm, &sweep->view);
+    if (status == RG_OK)
+        status = check_root(sweep);
     if (status != RG_OK)
         return status;
     sweep->subjects[0] = (struct rg_subject){
         .name = "regroup",
         .stream = sweep->session->stream,
-        .all_reduce = sweep->shared->collective->run,
+        .run = run_own,
         .arg = sweep->session,
     };
     status = create_peers(sweep);
@@ -208,12 +232,12 @@ static struct rg_row row_of(const struct sweep *sweep,
                             const struct measured *measured, int peer)
 {
     struct rg_row row = {
-        .collective = sweep->shared->collective->collective,
-        .bytes = what->count * rg_dtype_size(what->dtype),
+        .collective = what->collective,
+        .bytes = rg_case_bytes(what, sweep->view.nranks),
         .count = what->count,
         .dtype = what->dtype,
         .op = what->op,
-        .root = -1,
+        .root = rg_collective_rooted(what->collective) ? what->root : -1,
         .inplace = what->inplace,
         .ranks = sweep->view.nranks,
         .device = (enum rg_device_kind)sweep->options->device,
@@ -265,64 +289,110 @@ static int measure_one(struct sweep *sweep, const struct rg_case *what,
 }
 
 /* For --guidelines, each measurement once. */
-static int keep_rows(struct sweep *sweep, const struct rg_row *rows, int peer)
+static int keep_row(struct sweep *sweep, const struct rg_row *row, int peer)
 {
+    return sweep->options->guidelines && peer <= 1
+               ? guideline_rows_add(&sweep->rows, sweep->sweeps, row)
+               : RG_OK;
+}
+
+/* Out of place and, if there is such a thing, in place. */
+static int say_rows(struct sweep *sweep, struct rg_case what,
+                    const struct measured *measured, int n, int peer)
+{
+    struct rg_row rows[2];
     int status = RG_OK;
 
-    for (int i = 0; sweep->options->guidelines && peer <= 1 && i < 2; i++)
-        if (status == RG_OK)
-            status =
-                guideline_rows_add(&sweep->rows, sweep->selections, &rows[i]);
+    for (int i = 0; i < n; i++) {
+        what.inplace = i;
+        rows[i] = row_of(sweep, &what, &measured[i], peer);
+    }
+    rg_report_rows(sweep->report, &rows[0], n > 1 ? &rows[1] : NULL);
+    for (int i = 0; i < n && status == RG_OK; i++) {
+        rg_verdict_row(&sweep->verdict, rows[i].wrong, rg_row_ratio(&rows[i]),
+                       sweep->options->min_ratio);
+        status = keep_row(sweep, &rows[i], peer);
+    }
     return status;
+}
+
+static int places(const struct sweep *sweep)
+{
+    return rg_call_has_inplace(sweep->shared->collective) ? 2 : 1;
 }
 
 static int measure_rows(struct sweep *sweep, struct rg_case what)
 {
-    struct measured out, in;
-    int status;
+    const int n = places(sweep);
+    struct measured measured[2];
+    int status = RG_OK;
 
-    what.inplace = 0;
-    status = measure_one(sweep, &what, &out);
-    what.inplace = 1;
-    if (status == RG_OK)
-        status = measure_one(sweep, &what, &in);
-    if (status != RG_OK)
-        return status;
-    for (int peer = sweep->npeers > 0; peer <= sweep->npeers; peer++) {
-        struct rg_row rows[2];
-
-        what.inplace = 0;
-        rows[0] = row_of(sweep, &what, &out, peer);
-        what.inplace = 1;
-        rows[1] = row_of(sweep, &what, &in, peer);
-        rg_report_rows(sweep->report, &rows[0], &rows[1]);
-        rg_verdict_row(&sweep->verdict, rows[0].wrong, rg_row_ratio(&rows[0]),
-                       sweep->options->min_ratio);
-        rg_verdict_row(&sweep->verdict, rows[1].wrong, rg_row_ratio(&rows[1]),
-                       sweep->options->min_ratio);
-        status = keep_rows(sweep, rows, peer);
-        if (status != RG_OK)
-            return status;
+    for (int i = 0; i < n && status == RG_OK; i++) {
+        what.inplace = i;
+        status = measure_one(sweep, &what, &measured[i]);
     }
-    return RG_OK;
+    for (int peer = sweep->npeers > 0; peer <= sweep->npeers && status == RG_OK;
+         peer++)
+        status = say_rows(sweep, what, measured, n, peer);
+    return status;
 }
 
 /* ---- the sweep ---------------------------------------------------------- */
 
-static int sweep_sizes(struct sweep *sweep, enum rg_dtype dtype, enum rg_op op)
+/* One size is a barrier's. */
+static uint64_t next_size(const struct sweep *sweep, uint64_t bytes)
+{
+    return sweep->shared->collective == RG_COLL_barrier
+               ? UINT64_MAX
+               : perf_options_next(sweep->options, bytes);
+}
+
+static int sweep_sizes(struct sweep *sweep, struct rg_case what)
 {
     const struct perf_options *options = sweep->options;
     int status = RG_OK;
 
     for (uint64_t bytes = options->min_bytes;
          status == RG_OK && bytes <= options->max_bytes;
-         bytes = perf_options_next(options, bytes)) {
-        const struct rg_case what = {bytes / rg_dtype_size(dtype), dtype, op,
-                                     0};
-
+         bytes = next_size(sweep, bytes)) {
+        what.count = rg_call_count(what.collective, bytes, what.dtype,
+                                   sweep->view.capacity);
         status = measure_rows(sweep, what);
     }
     return status;
+}
+
+/* How often all that is swept for each root. */
+static int roots(const struct sweep *sweep)
+{
+    return rg_collective_rooted(sweep->shared->collective) &&
+                   sweep->options->root < 0
+               ? sweep->view.capacity
+               : 1;
+}
+
+static int sweep_roots(struct sweep *sweep, struct rg_case what)
+{
+    const int n = roots(sweep);
+    int status = RG_OK;
+
+    for (int i = 0; i < n && status == RG_OK; i++) {
+        what.root = sweep->options->root < 0 ? i : sweep->options->root;
+        status = sweep_sizes(sweep, what);
+        sweep->sweeps++;
+    }
+    return status;
+}
+
+/* What only moves has no operation; it is swept once, as with the first. */
+static int is_swept(const struct sweep *sweep, int dtype, int op)
+{
+    if (!(sweep->options->dtypes & 1u << dtype))
+        return 0;
+    if (!rg_collective_reduces(sweep->shared->collective))
+        return op == 0;
+    return sweep->options->ops & 1u << op &&
+           rg_op_fits((enum rg_op)op, (enum rg_dtype)dtype);
 }
 
 static int sweep_types(struct sweep *sweep)
@@ -330,11 +400,16 @@ static int sweep_types(struct sweep *sweep)
     int status = RG_OK;
 
     for (int d = 0; d < RG_DTYPE_COUNT; d++)
-        for (int o = 0; o < RG_OP_COUNT; o++)
-            if (status == RG_OK && sweep->options->dtypes & 1u << d &&
-                sweep->options->ops & 1u << o &&
-                rg_op_fits((enum rg_op)o, (enum rg_dtype)d))
-                status = sweep_sizes(sweep, (enum rg_dtype)d, (enum rg_op)o);
+        for (int o = 0; o < RG_OP_COUNT; o++) {
+            const struct rg_case what = {.dtype = (enum rg_dtype)d,
+                                         .op = (enum rg_op)o,
+                                         .collective =
+                                             sweep->shared->collective,
+                                         .seed = sweep->options->seed};
+
+            if (status == RG_OK && is_swept(sweep, d, o))
+                status = sweep_roots(sweep, what);
+        }
     return status;
 }
 
@@ -342,7 +417,7 @@ static int runs_here(const struct sweep *sweep, const struct rg_algo *algo)
 {
     struct rg_comm_limits limits;
 
-    return algo->collective == sweep->shared->collective->collective &&
+    return algo->collective == sweep->shared->collective &&
            rg_comm_limits(sweep->session->comm, algo, &limits) == RG_OK &&
            limits.max_bytes > 0;
 }
@@ -355,13 +430,15 @@ static int is_all(const char *algo)
 static void count_cases(struct sweep *sweep)
 {
     const struct perf_options *options = sweep->options;
-    int algos = 0;
+    int algos = 0, kinds = 0;
 
     for (uint64_t bytes = options->min_bytes; bytes <= options->max_bytes;
-         bytes = perf_options_next(options, bytes))
-        sweep->cases += 2;
-    sweep->cases *=
-        __builtin_popcount(options->dtypes) * __builtin_popcount(options->ops);
+         bytes = next_size(sweep, bytes))
+        sweep->cases += places(sweep);
+    for (int d = 0; d < RG_DTYPE_COUNT; d++)
+        for (int o = 0; o < RG_OP_COUNT; o++)
+            kinds += is_swept(sweep, d, o);
+    sweep->cases *= kinds * roots(sweep);
     for (int i = 0; rg_algos[i]; i++)
         algos += runs_here(sweep, rg_algos[i]);
     if (is_all(options->algo))
@@ -374,7 +451,6 @@ static int select_policy(struct sweep *sweep, const char *text)
 {
     const int status = rg_comm_set_policy(sweep->session->comm, text);
 
-    sweep->selections++;
     return status == RG_OK ? rg_comm_view(sweep->session->comm, &sweep->view)
                            : status;
 }
@@ -385,7 +461,7 @@ static int sweep_algorithm(struct sweep *sweep, const char *name)
     int status;
 
     snprintf(text, sizeof text, "%s=%s",
-             rg_collective_name(sweep->shared->collective->collective), name);
+             rg_collective_name(sweep->shared->collective), name);
     status = select_policy(sweep, text);
     return status == RG_OK ? sweep_types(sweep) : status;
 }
@@ -397,8 +473,7 @@ static int sweep_algorithms(struct sweep *sweep)
     for (int i = 0; status == RG_OK && rg_algos[i]; i++) {
         if (runs_here(sweep, rg_algos[i]))
             status = sweep_algorithm(sweep, rg_algos[i]->name);
-        else if (rg_algos[i]->collective ==
-                 sweep->shared->collective->collective)
+        else if (rg_algos[i]->collective == sweep->shared->collective)
             rg_verdict_skip(&sweep->verdict);
     }
     return status;
@@ -451,9 +526,8 @@ static int rank_main(const struct rg_job *job, void *arg)
 {
     const struct shared *shared = arg;
     struct sweep sweep = {.shared = shared, .options = &shared->options};
-    int status =
-        rg_report_create(shared->collective->program, shared->options.json,
-                         job->rank, &sweep.report);
+    int status = rg_report_create(shared->program, shared->options.json,
+                                  job->rank, &sweep.report);
     int code = rg_job_agree(job, status == RG_OK ? 0 : RG_EXIT_USAGE);
 
     if (code != 0)
@@ -464,7 +538,7 @@ static int rank_main(const struct rg_job *job, void *arg)
         if (status != RG_OK) {
             if (!rg_status_is_told(status)) {
                 status = cause_of(&sweep, status);
-                rg_say(shared->collective->program, "rank %d: %s", job->rank,
+                rg_say(shared->program, "rank %d: %s", job->rank,
                        rg_status_string(status));
             }
             rg_verdict_fail(&sweep.verdict, rg_exit_of_status(status));
@@ -532,20 +606,28 @@ static enum rg_options_result read_policy(const struct rg_program *program,
     return rg_options_refuse(program, "%s", line);
 }
 
+static void summarise(const struct shared *shared, char *text, size_t room)
+{
+    snprintf(text, room,
+             "Measures and checks %s over the ranks of an MPI job or over "
+             "threads.",
+             rg_collective_name(shared->collective));
+}
+
 static enum rg_options_result parse(struct shared *shared, int argc,
                                     char **argv)
 {
-    const struct perf_collective *collective = shared->collective;
-    const struct rg_program program = {collective->program, collective->summary,
-                                       NULL, 0, NULL};
+    char summary[128];
+    const struct rg_program program = {shared->program, summary, NULL, 0, NULL};
     struct perf_options *options = &shared->options;
-    enum rg_options_result result = perf_options_parse(
-        collective->program, collective->summary, argc, argv, options);
+    enum rg_options_result result;
 
+    summarise(shared, summary, sizeof summary);
+    result = perf_options_parse(shared->program, summary, shared->collective,
+                                argc, argv, options);
     if (result != RG_OPTIONS_RUN)
         return result;
-    if (options->algo &&
-        !knows_algorithm(collective->collective, options->algo))
+    if (options->algo && !knows_algorithm(shared->collective, options->algo))
         return rg_options_refuse(&program, "unknown algorithm '%s'",
                                  options->algo);
     if (rg_output_is_same(options->json, options->policy))
@@ -555,15 +637,16 @@ static enum rg_options_result parse(struct shared *shared, int argc,
                : RG_OPTIONS_RUN;
 }
 
-int perf_main(const struct perf_collective *collective, int argc, char **argv)
+int perf_main(const char *program, enum rg_collective collective, int argc,
+              char **argv)
 {
-    struct shared shared = {.collective = collective};
+    struct shared shared = {.program = program, .collective = collective};
     const enum rg_options_result result = parse(&shared, argc, argv);
     int code;
 
     if (result != RG_OPTIONS_RUN)
         return rg_options_exit(result);
-    rg_options_command(collective->program, argc, argv, shared.command,
+    rg_options_command(program, argc, argv, shared.command,
                        sizeof shared.command);
     code = rg_job_run(&shared.options.launch, rank_main, &shared);
     free(shared.policy);

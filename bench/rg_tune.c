@@ -453,15 +453,6 @@ static int follow(struct tuning *tuning)
 
 /* ---- ranks -------------------------------------------------------------- */
 
-static int all_reduce(void *arg, const void *send, void *recv, size_t count,
-                      enum rg_dtype dtype, enum rg_op op)
-{
-    const struct rg_session *session = arg;
-
-    return rg_all_reduce(send, recv, count, dtype, op, session->comm,
-                         session->stream);
-}
-
 static struct tune_subject subject_of(const struct tune_options *options)
 {
     return (struct tune_subject){
@@ -475,7 +466,6 @@ static struct tune_subject subject_of(const struct tune_options *options)
         .timeout_s = options->timeout_s,
         .max_bytes = options->max_bytes,
         .compare = options->compare,
-        .run = all_reduce,
     };
 }
 

@@ -71,12 +71,12 @@ static int enter(void *arg)
     return select_candidate(turn->ranks, turn->candidate);
 }
 
-static int run(void *arg, const void *send, void *recv, size_t count,
-               enum rg_dtype dtype, enum rg_op op)
+static int run(void *arg, const struct rg_call *call)
 {
-    const struct tune_ranks *ranks = ((const struct turn *)arg)->ranks;
+    const struct rg_session *session =
+        ((const struct turn *)arg)->ranks->session;
 
-    return ranks->subject.run(ranks->session, send, recv, count, dtype, op);
+    return rg_call_launch(call, session->comm, session->stream);
 }
 
 static int bases_of(const struct tune_ranks *ranks, struct tune_base *bases,
@@ -277,7 +277,7 @@ static int list_subjects(struct tune_ranks *ranks,
         subjects[n] = (struct rg_subject){
             .name = ranks->space.list[order->candidates[n]].name,
             .stream = ranks->session->stream,
-            .all_reduce = run,
+            .run = run,
             .enter = enter,
             .arg = &turns[n],
         };
@@ -290,9 +290,13 @@ static int list_subjects(struct tune_ranks *ranks,
 static int carry_out(struct tune_ranks *ranks, const struct tune_order *order,
                      struct tune_figure *figures_out)
 {
-    const struct rg_case what = {order->bytes /
-                                     rg_dtype_size(ranks->subject.dtype),
-                                 ranks->subject.dtype, ranks->subject.op, 0};
+    const struct tune_subject *subject = &ranks->subject;
+    const struct rg_case what = {
+        .count = rg_call_count(subject->collective, order->bytes,
+                               subject->dtype, ranks->job->size),
+        .dtype = subject->dtype,
+        .op = subject->op,
+        .collective = subject->collective};
     struct turn turns[RG_SUBJECTS_MAX];
     struct rg_subject subjects[RG_SUBJECTS_MAX];
     struct rg_result results[RG_SUBJECTS_MAX];

@@ -20,8 +20,6 @@ struct tune_subject {
     int timeout_s;
     uint64_t max_bytes; /* of all cases */
     uint32_t compare;   /* bit per name of RG_PEER_NAMES */
-    int (*run)(void *arg, const void *send, void *recv, size_t count,
-               enum rg_dtype dtype, enum rg_op op); /* arg: the session */
 };
 
 struct tune_ranks;

@@ -51,14 +51,27 @@ RG_FN uint32_t mix(uint64_t index, uint32_t rank, uint32_t iteration)
     return x ^ x >> 16;
 }
 
-/* All bits used; products of odd factors lose no information. */
+/*
+ * All bits used; products of odd factors lose no information. Of an element
+ * that is to be combined by and, a rank clears one bit, and sets one for or, so
+ * that what others do seldom hides it.
+ */
 RG_FN uint64_t integer_input(enum rg_op op, int rank, uint64_t index,
-                             uint32_t iteration)
+                             uint32_t iteration, uint32_t bits)
 {
-    const uint64_t value =
-        mix(index, (uint32_t)rank, iteration) * 0x9e3779b97f4a7c15ull;
+    const uint32_t any = mix(index, (uint32_t)rank, iteration);
+    const uint64_t value = any * 0x9e3779b97f4a7c15ull;
 
-    return op == RG_prod ? value | 1 : value;
+    switch (op) {
+    case RG_prod:
+        return value | 1;
+    case RG_band:
+        return ~(1ull << any % bits);
+    case RG_bor:
+        return 1ull << any % bits;
+    default:
+        return value;
+    }
 }
 
 /* The same at all ranks: which one comes first for this element. */
@@ -118,7 +131,7 @@ enum fault { FAULT_NONE, FAULT_MISSING, FAULT_DOUBLED, FAULT_STALE };
                                    uint64_t index, uint32_t iteration)         \
     {                                                                          \
         return (accumulator)integer_input((enum rg_op)p->op, rank, index,      \
-                                          iteration);                          \
+                                          iteration, 8 * sizeof(storage));     \
     }
 #define RG_X_REAL(name, storage, accumulator, wide)                            \
     RG_FN accumulator input_##name(const struct rg_pattern *p, int rank,       \
@@ -129,6 +142,19 @@ enum fault { FAULT_NONE, FAULT_MISSING, FAULT_DOUBLED, FAULT_STALE };
     }
 RG_NUM_INT_LIST(RG_X_INTEGER)
 RG_NUM_FLOAT_LIST(RG_X_REAL)
+
+#define POISON_WORD (0x0101010101010101ull * RG_POISON_BYTE)
+
+/* Whose element i of the pattern is, if it is one rank's; and which of its. */
+RG_FN int rank_of(const struct rg_pattern *p, uint64_t i)
+{
+    return p->from == RG_FROM_EACH ? (int)(i / p->block) : p->from;
+}
+
+RG_FN uint64_t index_of(const struct rg_pattern *p, uint64_t i)
+{
+    return p->first + (p->from == RG_FROM_EACH ? i % p->block : i);
+}
 
 #define RG_X(name, storage, accumulator, wide)                                 \
     RG_FN storage result_##name(const struct rg_pattern *p, uint64_t index,    \
@@ -157,6 +183,21 @@ RG_NUM_FLOAT_LIST(RG_X_REAL)
         uint64_t bits = 0;                                                     \
         __builtin_memcpy(&bits, &value, sizeof value);                         \
         return bits;                                                           \
+    }                                                                          \
+    /* Element i of the pattern. */                                            \
+    RG_FN uint64_t expected_##name(const struct rg_pattern *p, uint64_t i,     \
+                                   enum fault fault, int culprit)              \
+    {                                                                          \
+        const int rank = rank_of(p, i);                                        \
+        const uint32_t stale = fault == FAULT_STALE && culprit == rank;        \
+                                                                               \
+        if (p->from == RG_FROM_NOBODY)                                         \
+            return POISON_WORD >> (64 - 8 * sizeof(storage));                  \
+        if (p->from == RG_FROM_ALL)                                            \
+            return bits_##name(                                                \
+                result_##name(p, p->first + i, fault, culprit));               \
+        return bits_##name(rg_store_##name(                                    \
+            input_##name(p, rank, index_of(p, i), p->iteration - stale)));     \
     }
 RG_NUM_INT_LIST(RG_X)
 RG_NUM_FLOAT_LIST(RG_X)
@@ -171,8 +212,9 @@ RG_NUM_FLOAT_LIST(RG_X)
         storage *out = (storage *)args->out;                                   \
                                                                                \
         for (uint64_t i = span.begin; i < span.end; i += span.step)            \
-            out[i] = rg_store_##name(input_##name(                             \
-                &args->pattern, args->rank, i, args->pattern.iteration));      \
+            out[i] = rg_store_##name(input_##name(&args->pattern, args->rank,  \
+                                                  args->pattern.first + i,     \
+                                                  args->pattern.iteration));   \
     }
 RG_NUM_INT_LIST(RG_X)
 RG_NUM_FLOAT_LIST(RG_X)
@@ -182,7 +224,7 @@ RG_FN void fill(const struct rg_fill_args *args, uint64_t me, uint64_t all)
 {
     const struct span span = span_of(args->pattern.count, me, all);
 
-    switch (args->pattern.dtype) {
+    switch (args->pattern.as) {
 #define RG_X(name, bytes)                                                      \
     case RG_##name:                                                            \
         fill_##name(args, span);                                               \
@@ -222,7 +264,7 @@ struct tally {
                                                                                \
         for (uint64_t i = span.begin; i < span.end; i += span.step) {          \
             const uint64_t expected =                                          \
-                bits_##name(result_##name(&args->pattern, i, FAULT_NONE, 0));  \
+                expected_##name(&args->pattern, i, FAULT_NONE, 0);             \
             const uint64_t got = bits_##name(recv[i]);                         \
                                                                                \
             if (got == expected)                                               \
@@ -239,25 +281,12 @@ RG_NUM_INT_LIST(RG_X)
 RG_NUM_FLOAT_LIST(RG_X)
 #undef RG_X
 
-RG_FN uint64_t element_bytes(int32_t dtype)
-{
-    switch (dtype) {
-#define RG_X(name, bytes)                                                      \
-    case RG_##name:                                                            \
-        return bytes;
-        RG_DTYPE_LIST(RG_X)
-#undef RG_X
-    }
-    return 0;
-}
-
 RG_FN uint64_t check_guards(const struct rg_check_args *args, uint64_t me,
                             uint64_t all)
 {
     const uint64_t side = args->guard_bytes;
-    const uint8_t *data = (const uint8_t *)args->recv;
-    const uint8_t *behind =
-        data + args->pattern.count * element_bytes(args->pattern.dtype);
+    const uint8_t *data = (const uint8_t *)args->guarded;
+    const uint8_t *behind = data + args->guarded_bytes;
     const struct span span = span_of(2 * side, me, all);
     uint64_t wrong = 0;
 
@@ -274,7 +303,7 @@ RG_FN void check(const struct rg_check_args *args, uint64_t me, uint64_t all)
     const uint64_t guards = check_guards(args, me, all);
     struct tally tally = {0, 0, 0, 0};
 
-    switch (args->pattern.dtype) {
+    switch (args->pattern.as) {
 #define RG_X(name, bytes)                                                      \
     case RG_##name:                                                            \
         tally = check_##name(args, span);                                      \
@@ -334,13 +363,26 @@ void rg_datagen_kernels_emu(struct rg_datagen_kernels *kernels)
 
 /* ---- explanation, on the host ------------------------------------------- */
 
-static uint64_t result_bits(const struct rg_pattern *p, uint64_t index,
-                            enum fault fault, int culprit)
+RG_FN uint64_t element_bytes(int32_t dtype)
 {
-    switch (p->dtype) {
+    switch (dtype) {
 #define RG_X(name, bytes)                                                      \
     case RG_##name:                                                            \
-        return bits_##name(result_##name(p, index, fault, culprit));
+        return bytes;
+        RG_DTYPE_LIST(RG_X)
+#undef RG_X
+    }
+    return 0;
+}
+
+/* What the wrong element would be if that were wrong with it. */
+static uint64_t expected_bits(const struct rg_pattern *p, uint64_t i,
+                              enum fault fault, int culprit)
+{
+    switch (p->as) {
+#define RG_X(name, bytes)                                                      \
+    case RG_##name:                                                            \
+        return expected_##name(p, i, fault, culprit);
         RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
     }
@@ -360,24 +402,19 @@ static int explain_rank(const struct rg_check_words *words, int rank)
         if (causes[i].fault == FAULT_MISSING && words->pattern.nranks == 1)
             continue;
         if (words->got ==
-            result_bits(&words->pattern, words->index, causes[i].fault, rank))
+            expected_bits(&words->pattern, words->index, causes[i].fault, rank))
             return causes[i].kind;
     }
     return RG_MISMATCH_NONE;
 }
 
-int rg_datagen_explain(const struct rg_check_words *words, int *culprit_out)
+static int explain_combined(const struct rg_check_words *words,
+                            int *culprit_out)
 {
-    const uint64_t bits = 8 * element_bytes(words->pattern.dtype);
-    const uint64_t poisoned =
-        0x0101010101010101ull * RG_POISON_BYTE >> (64 - bits);
     struct rg_pattern before = words->pattern;
 
-    *culprit_out = -1;
-    if (words->got == poisoned)
-        return RG_MISMATCH_UNWRITTEN;
     before.iteration--;
-    if (words->got == result_bits(&before, words->index, FAULT_NONE, 0))
+    if (words->got == expected_bits(&before, words->index, FAULT_NONE, 0))
         return RG_MISMATCH_STALE_ALL;
     for (int r = 0; r < words->pattern.nranks; r++) {
         const int kind = explain_rank(words, r);
@@ -388,6 +425,42 @@ int rg_datagen_explain(const struct rg_check_words *words, int *culprit_out)
         }
     }
     return RG_MISMATCH_VALUE;
+}
+
+/* Of what one rank has sent. */
+static int explain_moved(const struct rg_check_words *words, int *culprit_out)
+{
+    const int rank = rank_of(&words->pattern, words->index);
+    struct rg_pattern other = words->pattern;
+
+    if (words->got ==
+        expected_bits(&words->pattern, words->index, FAULT_STALE, rank)) {
+        *culprit_out = rank;
+        return RG_MISMATCH_STALE;
+    }
+    other.first = index_of(&words->pattern, words->index);
+    /* A byte says little of where it comes from. */
+    for (other.from = 0; other.from < other.nranks; other.from++)
+        if (element_bytes(other.as) > 1 &&
+            words->got == expected_bits(&other, 0, FAULT_NONE, 0)) {
+            *culprit_out = other.from;
+            return RG_MISMATCH_OTHERS;
+        }
+    return RG_MISMATCH_VALUE;
+}
+
+int rg_datagen_explain(const struct rg_check_words *words, int *culprit_out)
+{
+    const uint64_t bits = 8 * element_bytes(words->pattern.as);
+
+    *culprit_out = -1;
+    if (words->pattern.from == RG_FROM_NOBODY)
+        return RG_MISMATCH_TOUCHED;
+    if (words->got == POISON_WORD >> (64 - bits))
+        return RG_MISMATCH_UNWRITTEN;
+    return words->pattern.from == RG_FROM_ALL
+               ? explain_combined(words, culprit_out)
+               : explain_moved(words, culprit_out);
 }
 
 #endif

@@ -9,12 +9,26 @@
 
 #include "runtime/regroup.h"
 
+/* Where elements come from, if not from one rank. */
+enum rg_from {
+    RG_FROM_ALL = -1,   /* combined from all ranks' */
+    RG_FROM_EACH = -2,  /* a block of each in turn */
+    RG_FROM_NOBODY = -3 /* they are to be poison still */
+};
+
+/* Neighbouring elements of a buffer. */
 struct rg_pattern {
     uint64_t count;
-    int32_t dtype; /* enum rg_dtype */
-    int32_t op;    /* enum rg_op */
+    uint64_t first; /* index of the first in its sender's buffer */
+    uint64_t block; /* RG_FROM_EACH: elements of a block */
+    int32_t from;   /* a rank, or enum rg_from */
+    int32_t as;     /* enum rg_dtype: what elements are made and compared as */
+    int32_t op;     /* enum rg_op */
     int32_t nranks;
     uint32_t iteration;
+    int32_t dtype;      /* enum rg_dtype; for who reads of a mismatch */
+    int32_t collective; /* enum rg_collective; the same */
+    int32_t number;     /* of the block they are, -1: see `from` */
 };
 
 struct rg_fill_args {
@@ -43,6 +57,8 @@ struct rg_check_words {
 struct rg_check_args {
     const void *recv;
     struct rg_pattern pattern;
+    const void *guarded; /* the buffer that the guards are around */
+    uint64_t guarded_bytes;
     uint32_t guard_bytes; /* on each side, 0: do not look */
     uint32_t guard_byte;
     struct rg_check_words *words;

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += librg_harness.a
 librg_harness_a_SOURCES = \
 	harness/buffers.c harness/buffers.h \
+	harness/call.c harness/call.h harness/call_launch.c \
 	harness/datagen.c harness/datagen.h harness/datagen_dev.h \
 	harness/fault_plan.c harness/fault_plan.h \
 	harness/group.c harness/group.h \

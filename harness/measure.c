@@ -18,7 +18,8 @@ struct rg_measure {
     struct rg_measure_config config;
     struct rg_buffers *buffers;
     struct rg_checker *checker;
-    char *scratch; /* device memory of the aligning invocation */
+    char *scratch;    /* device memory of the aligning invocation */
+    uint64_t *layout; /* of an all_to_all_v; device memory */
     struct rg_event *begin[SAMPLES_MAX]; /* CUDA only */
     struct rg_event *end[SAMPLES_MAX];
     uint32_t iteration; /* of the next block's first slot */
@@ -47,12 +48,19 @@ struct track {
 struct run {
     struct rg_measure *m;
     const struct rg_case *what;
-    size_t bytes;
+    size_t bytes;            /* of a rank's largest buffer */
+    struct rg_spread spread; /* of an all_to_all_v */
     struct plan plan;
     struct track tracks[RG_SUBJECTS_MAX];
     int ntracks;
     int block; /* rounds so far */
 };
+
+size_t rg_case_bytes(const struct rg_case *what, int nranks)
+{
+    return rg_call_bytes(what->collective, what->count, what->dtype, nranks,
+                         what->seed);
+}
 
 static int clamp(size_t value, int low, int high)
 {
@@ -105,7 +113,7 @@ static struct plan plan_of(const struct rg_measure_config *config, size_t bytes,
             clamp((size_t)(plan.slots / invocations), 1, SAMPLES_MAX);
     else
         plan.samples = SAMPLES_UNCHECKED;
-    /* A slot reduced twice in place no longer holds a known input. */
+    /* A slot used twice in place no longer holds a known input. */
     if (inplace && plan.slots < plan.samples * invocations) {
         plan.checked = plan.checked && config->graph == 0;
         if (plan.checked)
@@ -149,11 +157,26 @@ static int create_events(struct rg_measure *m)
     return status;
 }
 
+static int create_scratch(struct rg_measure *m)
+{
+    struct rg_context *context = m->config.context;
+    const size_t words = 4 * (size_t)m->config.nranks;
+    void *scratch = NULL, *layout = NULL;
+    int status = rg_malloc(context, 2 * RG_GUARD_BYTES, &scratch);
+
+    m->scratch = scratch;
+    if (status == RG_OK)
+        status = rg_memset(context, scratch, 0, 2 * RG_GUARD_BYTES);
+    if (status == RG_OK)
+        status = rg_malloc(context, words * sizeof *m->layout, &layout);
+    m->layout = layout;
+    return status;
+}
+
 int rg_measure_create(const struct rg_measure_config *config,
                       struct rg_measure **measure_out)
 {
     struct rg_measure *m = calloc(1, sizeof *m);
-    void *scratch = NULL;
     int status;
 
     if (!m)
@@ -163,10 +186,7 @@ int rg_measure_create(const struct rg_measure_config *config,
     status = rg_buffers_create(config->context, slab_bytes(config), 0, 1,
                                config->source, &m->buffers);
     if (status == RG_OK)
-        status = rg_malloc(config->context, 2 * RG_GUARD_BYTES, &scratch);
-    m->scratch = scratch;
-    if (status == RG_OK)
-        status = rg_memset(config->context, scratch, 0, 2 * RG_GUARD_BYTES);
+        status = create_scratch(m);
     if (status == RG_OK)
         status = rg_checker_create(config->context, &m->checker);
     if (status == RG_OK && config->device == RG_DEVICE_CUDA)
@@ -191,6 +211,8 @@ void rg_measure_destroy(struct rg_measure *m)
             rg_event_destroy(m->end[i]);
     }
     rg_checker_destroy(m->checker);
+    if (m->layout)
+        rg_free(m->config.context, m->layout);
     if (m->scratch)
         rg_free(m->config.context, m->scratch);
     rg_buffers_destroy(m->buffers);
@@ -211,10 +233,23 @@ static int enter(const struct track *track)
     return subject->enter ? subject->enter(subject->arg) : RG_OK;
 }
 
-static void *input_of(const struct run *run, int slot)
+static struct rg_data data_of(const struct run *run, int slot)
 {
-    return run->what->inplace ? rg_buffers_recv(run->m->buffers, slot)
-                              : rg_buffers_send(run->m->buffers, slot);
+    const struct rg_measure_config *config = &run->m->config;
+    const struct rg_case *what = run->what;
+
+    return (struct rg_data){
+        .count = what->count,
+        .dtype = what->dtype,
+        .op = what->op,
+        .rank = config->rank,
+        .nranks = config->nranks,
+        .iteration = run->m->iteration + (uint32_t)slot,
+        .collective = what->collective,
+        .root = what->root,
+        .inplace = what->inplace,
+        .seed = what->seed,
+    };
 }
 
 static int finish(const struct track *track)
@@ -228,11 +263,14 @@ static int invoke(const struct run *run, const struct track *track, int slot)
 {
     const struct rg_subject *subject = track->subject;
 
-    slot %= run->plan.slots;
-    return subject->all_reduce(subject->arg, input_of(run, slot),
-                               rg_buffers_recv(run->m->buffers, slot),
-                               run->what->count, run->what->dtype,
-                               run->what->op);
+    const struct rg_data data = data_of(run, slot %= run->plan.slots);
+    struct rg_call call =
+        rg_data_call(&data, rg_buffers_send(run->m->buffers, slot),
+                     rg_buffers_recv(run->m->buffers, slot));
+
+    call.spread = &run->spread;
+    call.layout = run->m->layout;
+    return subject->run(subject->arg, &call);
 }
 
 static int invoke_many(const struct run *run, const struct track *track,
@@ -260,13 +298,21 @@ static int launch_sample(const struct run *run, const struct track *track,
                        run->plan.invocations);
 }
 
+/* An all-reduce, after which all ranks have come this far. */
 static int align(const struct run *run, const struct track *track)
 {
     const struct rg_subject *subject = track->subject;
+    const int reduces = rg_collective_reduces(run->what->collective);
+    const struct rg_call call = {
+        .collective = RG_COLL_all_reduce,
+        .send = run->m->scratch,
+        .recv = run->m->scratch + RG_GUARD_BYTES,
+        .count = 1,
+        .dtype = reduces ? run->what->dtype : RG_i32,
+        .op = reduces ? run->what->op : RG_max,
+    };
 
-    return subject->all_reduce(subject->arg, run->m->scratch,
-                               run->m->scratch + RG_GUARD_BYTES, 1,
-                               run->what->dtype, run->what->op);
+    return subject->run(subject->arg, &call);
 }
 
 /* A graph per sample of a block, so that each has slots of its own. */
@@ -352,20 +398,6 @@ static int time_by_events(const struct run *run, struct track *track)
 
 /* ---- fill and check ----------------------------------------------------- */
 
-static struct rg_data data_of(const struct run *run, int slot)
-{
-    const struct rg_measure_config *config = &run->m->config;
-
-    return (struct rg_data){
-        .count = run->what->count,
-        .dtype = run->what->dtype,
-        .op = run->what->op,
-        .rank = config->rank,
-        .nranks = config->nranks,
-        .iteration = run->m->iteration + (uint32_t)slot,
-    };
-}
-
 static int slots_used(const struct run *run)
 {
     const int wanted = run->plan.samples * run->plan.invocations;
@@ -381,11 +413,8 @@ static int fill_slots(const struct run *run, struct rg_stream *stream)
     for (int slot = 0; status == RG_OK && slot < n; slot++) {
         const struct rg_data data = data_of(run, slot);
 
-        if (!run->what->inplace)
-            status = rg_datagen_poison(
-                stream, rg_buffers_recv(run->m->buffers, slot), run->bytes);
-        if (status == RG_OK)
-            status = rg_datagen_fill(stream, input_of(run, slot), &data);
+        status = rg_datagen_load(stream, rg_buffers_send(run->m->buffers, slot),
+                                 rg_buffers_recv(run->m->buffers, slot), &data);
     }
     return status;
 }
@@ -398,9 +427,9 @@ static int check_slots(const struct run *run, struct rg_stream *stream)
     for (int slot = 0; status == RG_OK && slot < n; slot++) {
         const struct rg_data data = data_of(run, slot);
 
-        status = rg_checker_all_reduce(run->m->checker, stream,
-                                       rg_buffers_recv(run->m->buffers, slot),
-                                       &data, 1);
+        status = rg_checker_check(
+            run->m->checker, stream, rg_buffers_send(run->m->buffers, slot),
+            rg_buffers_recv(run->m->buffers, slot), &data);
     }
     return status;
 }
@@ -584,12 +613,33 @@ static int lay_out(struct run *run, int slots)
     return rg_buffers_resize(run->m->buffers, run->bytes, 0, slots);
 }
 
+/* Also a row of calls that are not checked needs it. */
+static int write_layout(struct run *run)
+{
+    const size_t bytes =
+        4 * (size_t)run->m->config.nranks * sizeof *run->m->layout;
+    uint64_t *layout;
+    int status;
+
+    if (run->what->collective != RG_COLL_all_to_all_v)
+        return RG_OK;
+    layout = malloc(bytes);
+    if (!layout)
+        return RG_ENOMEM;
+    rg_spread_layout(&run->spread, layout);
+    status = rg_memcpy(run->m->config.context, run->m->layout, layout, bytes);
+    free(layout);
+    return status;
+}
+
 static int prepare(struct run *run)
 {
     struct rg_measure *m = run->m;
     int invocations = m->config.graph;
     int status = lay_out(run, 1);
 
+    if (status == RG_OK)
+        status = write_layout(run);
     if (status == RG_OK)
         status = rg_checker_reset(m->checker);
     /* Nobody may run ahead into a rank that still lays its buffers out. */
@@ -619,9 +669,15 @@ static void choose_tracks(struct run *run, const struct rg_subject *subjects,
         const struct rg_subject *subject = &subjects[i];
 
         if (!subject->supports ||
-            subject->supports(subject->arg, run->what->dtype, run->what->op))
+            subject->supports(subject->arg, run->what->collective,
+                              run->what->dtype, run->what->op))
             run->tracks[run->ntracks++].subject = subject;
     }
+}
+
+static int runs(const struct rg_case *what)
+{
+    return what->count > 0 || what->collective == RG_COLL_barrier;
 }
 
 static int report_case(const struct run *run, struct rg_case_report *report_out)
@@ -637,7 +693,7 @@ static int report_case(const struct run *run, struct rg_case_report *report_out)
     if (status == RG_OK)
         status = rg_checker_read(m->checker, &report_out->finding);
     /* Nothing ran for count 0: the last run is the aligning one. */
-    if (status == RG_OK && run->what->count > 0)
+    if (status == RG_OK && runs(run->what))
         status = rg_comm_last_run(m->config.comm, &report_out->run);
     mine = report_out->finding.wrong + report_out->finding.guards;
     if (status == RG_OK)
@@ -656,7 +712,9 @@ int rg_measure_case(struct rg_measure *measure, const struct rg_case *what,
 {
     struct run run = {.m = measure,
                       .what = what,
-                      .bytes = what->count * rg_dtype_size(what->dtype)};
+                      .bytes = rg_case_bytes(what, measure->config.nranks),
+                      .spread = {what->seed, what->count,
+                                 measure->config.nranks, measure->config.rank}};
     int status;
 
     for (int i = 0; i < nsubjects; i++)

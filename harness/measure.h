@@ -1,5 +1,5 @@
 /*
- * Measuring one case of an all-reduce sweep: this project and its peers on the
+ * Measuring one case of a sweep: this project and its peers on the
  * same buffers, in alternating blocks of samples, checked where asked.
  *
  *     block = fill all slots | align ranks | sample x S | check all slots
@@ -14,19 +14,20 @@
 #define RG_HARNESS_MEASURE_H
 
 #include "harness/buffers.h"
+#include "harness/call.h"
 #include "harness/datagen.h"
 #include "harness/stats.h"
 #include "harness/watchdog.h"
 #include "runtime/regroup.h"
 
-/* Something that reduces: this project, or a peer. */
+/* Something that runs collectives: this project, or a peer. */
 struct rg_subject {
     const char *name;
     struct rg_stream *stream; /* null: a call has finished when it returns */
-    /* 0 when it has no such type or operation; null: it has all. */
-    int (*supports)(void *arg, enum rg_dtype dtype, enum rg_op op);
-    int (*all_reduce)(void *arg, const void *send, void *recv, size_t count,
-                      enum rg_dtype dtype, enum rg_op op);
+    /* 0 when it has no such collective, type or operation; null: it has all. */
+    int (*supports)(void *arg, enum rg_collective collective,
+                    enum rg_dtype dtype, enum rg_op op);
+    int (*run)(void *arg, const struct rg_call *call);
     /* Called before this subject runs after another has: to put its selection
      * in force, say. Collective if it wants to be; null: nothing to do. */
     int (*enter)(void *arg);
@@ -35,11 +36,16 @@ struct rg_subject {
 enum { RG_SUBJECTS_MAX = 64 }; /* of one case */
 
 struct rg_case {
-    size_t count;
+    size_t count; /* elements of a block */
     enum rg_dtype dtype;
     enum rg_op op;
     int inplace;
+    enum rg_collective collective;
+    int root;
+    uint64_t seed; /* of an all_to_all_v's counts */
 };
+/* Bytes of a rank's largest buffer. */
+size_t rg_case_bytes(const struct rg_case *what, int nranks);
 
 enum rg_cache { RG_CACHE_AUTO = 0, RG_CACHE_COLD, RG_CACHE_HOT };
 

@@ -1,5 +1,5 @@
 /*
- * Peers of --compare: other libraries that reduce the same buffers. A peer is
+ * Peers of --compare: other libraries that run the same calls. A peer is
  * one file with one rg_peer_type; configure lists those of a build.
  */
 #ifndef RG_HARNESS_PEER_H

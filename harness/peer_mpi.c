@@ -1,10 +1,12 @@
 /*
- * MPI_Allreduce on the emulated device's memory, which is host memory; and
+ * MPI's collectives on the emulated device's memory, which is host memory; and
  * messages between two ranks.
  */
 #include <mpi.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "harness/peer.h"
 
@@ -47,28 +49,138 @@ static MPI_Op op_of(enum rg_op op)
         return MPI_MIN;
     case RG_max:
         return MPI_MAX;
+    case RG_band:
+        return MPI_BAND;
+    case RG_bor:
+        return MPI_BOR;
+    case RG_bxor:
+        return MPI_BXOR;
     default:
         return MPI_OP_NULL;
     }
 }
 
-static int supports(void *arg, enum rg_dtype dtype, enum rg_op op)
+/* What is only moved is bytes. */
+static int supports(void *arg, enum rg_collective collective,
+                    enum rg_dtype dtype, enum rg_op op)
 {
     (void)arg;
-    return type_of(dtype) != MPI_DATATYPE_NULL && op_of(op) != MPI_OP_NULL;
+    return !rg_collective_reduces(collective) ||
+           (type_of(dtype) != MPI_DATATYPE_NULL && op_of(op) != MPI_OP_NULL);
 }
 
-static int all_reduce(void *arg, const void *send, void *recv, size_t count,
-                      enum rg_dtype dtype, enum rg_op op)
+/* Counts and places of the last all_to_all_v, in bytes. */
+struct state {
+    int rank, size;
+    struct rg_spread spread;
+    size_t unit;
+    int *words; /* four lists, as a layout's */
+};
+
+/* Sets the lists up for the call, unless they are so. */
+static int spread_out(struct state *state, const struct rg_call *call)
 {
-    (void)arg;
-    if (count > INT_MAX)
+    const size_t words = 4 * (size_t)state->size;
+    const size_t unit = rg_dtype_size(call->dtype);
+    uint64_t *layout;
+
+    if (state->unit == unit && state->spread.seed == call->spread->seed &&
+        state->spread.most == call->spread->most)
+        return RG_OK;
+    layout = malloc(words * sizeof *layout);
+    if (!layout)
+        return RG_ENOMEM;
+    rg_spread_layout(call->spread, layout);
+    for (size_t i = 0; i < words; i++)
+        state->words[i] = (int)(layout[i] * unit);
+    free(layout);
+    state->spread = *call->spread;
+    state->unit = unit;
+    return RG_OK;
+}
+
+static int all_to_all_v(struct state *state, const struct rg_call *call)
+{
+    const int n = state->size;
+
+    if (spread_out(state, call) != RG_OK)
+        return MPI_ERR_NO_MEM;
+    return MPI_Alltoallv(call->send, state->words, state->words + n, MPI_BYTE,
+                         call->recv, state->words + 2 * n, state->words + 3 * n,
+                         MPI_BYTE, MPI_COMM_WORLD);
+}
+
+/* `bytes` of a block, which is a block of recv too if in place. */
+static int move(struct state *state, const struct rg_call *call, int bytes)
+{
+    const size_t own = (size_t)state->rank * (size_t)bytes;
+    const int root = call->root, at_root = state->rank == root;
+    const char *send = call->send;
+    char *recv = call->recv;
+
+    switch (call->collective) {
+    case RG_COLL_all_gather:
+        return MPI_Allgather(send == recv + own ? MPI_IN_PLACE : send, bytes,
+                             MPI_BYTE, recv, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    case RG_COLL_broadcast: /* the root's output is its input */
+        return MPI_Bcast(at_root ? (void *)send : recv, bytes, MPI_BYTE, root,
+                         MPI_COMM_WORLD);
+    case RG_COLL_all_to_all:
+        return MPI_Alltoall(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE,
+                            MPI_COMM_WORLD);
+    case RG_COLL_gather:
+        return MPI_Gather(at_root && send == recv + own ? MPI_IN_PLACE : send,
+                          bytes, MPI_BYTE, recv, bytes, MPI_BYTE, root,
+                          MPI_COMM_WORLD);
+    case RG_COLL_scatter:
+        return MPI_Scatter(send, bytes, MPI_BYTE,
+                           at_root && send + own == recv ? MPI_IN_PLACE : recv,
+                           bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+    case RG_COLL_all_to_all_v:
+        return all_to_all_v(state, call);
+    default:
+        return MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+static int reduce(struct state *state, const struct rg_call *call, int count)
+{
+    const MPI_Datatype type = type_of(call->dtype);
+    const MPI_Op op = op_of(call->op);
+    const size_t own =
+        (size_t)state->rank * (size_t)count * rg_dtype_size(call->dtype);
+    const char *send = call->send;
+    char *recv = call->recv;
+
+    switch (call->collective) {
+    case RG_COLL_all_reduce:
+        return MPI_Allreduce(send == recv ? MPI_IN_PLACE : send, recv, count,
+                             type, op, MPI_COMM_WORLD);
+    case RG_COLL_reduce:
+        return MPI_Reduce(
+            send == recv && state->rank == call->root ? MPI_IN_PLACE : send,
+            recv, count, type, op, call->root, MPI_COMM_WORLD);
+    default: /* in place, its block is the first */
+        return send + own == recv
+                   ? MPI_Reduce_scatter_block(MPI_IN_PLACE, (void *)send, count,
+                                              type, op, MPI_COMM_WORLD)
+                   : MPI_Reduce_scatter_block(send, recv, count, type, op,
+                                              MPI_COMM_WORLD);
+    }
+}
+
+static int run(void *arg, const struct rg_call *call)
+{
+    struct state *state = arg;
+    const size_t bytes = call->count * rg_dtype_size(call->dtype);
+    int error;
+
+    if (bytes > INT_MAX / (size_t)state->size)
         return RG_ENOTSUP;
-    return MPI_Allreduce(send == recv ? MPI_IN_PLACE : send, recv, (int)count,
-                         type_of(dtype), op_of(op),
-                         MPI_COMM_WORLD) == MPI_SUCCESS
-               ? RG_OK
-               : RG_EFAILED;
+    error = rg_collective_reduces(call->collective)
+                ? reduce(state, call, (int)call->count)
+                : move(state, call, (int)bytes);
+    return error == MPI_SUCCESS ? RG_OK : RG_EFAILED;
 }
 
 /* ---- messages between two ranks ----------------------------------------- */
@@ -144,8 +256,18 @@ static int messages(const struct rg_peer_messages *what, double *us_out)
     return error == MPI_SUCCESS ? RG_OK : RG_EFAILED;
 }
 
+static void destroy(struct rg_peer *peer)
+{
+    struct state *state = peer->state;
+
+    if (state)
+        free(state->words);
+    free(state);
+}
+
 static int create(const struct rg_peer_config *config, struct rg_peer *peer)
 {
+    struct state *state;
     int initialized = 0;
 
     MPI_Initialized(&initialized);
@@ -154,15 +276,18 @@ static int create(const struct rg_peer_config *config, struct rg_peer *peer)
             fprintf(stderr, "peer mpi: ranks are not MPI processes\n");
         return RG_ENOTSUP;
     }
+    peer->state = state = calloc(1, sizeof *state);
+    if (!state)
+        return RG_ENOMEM;
+    state->rank = config->job->rank;
+    state->size = config->job->size;
+    state->words = calloc(4 * (size_t)state->size, sizeof *state->words);
+    if (!state->words)
+        return RG_ENOMEM;
     peer->subject = (struct rg_subject){
-        .name = "mpi", .supports = supports, .all_reduce = all_reduce};
+        .name = "mpi", .supports = supports, .run = run, .arg = state};
     peer->messages = messages;
     return RG_OK;
-}
-
-static void destroy(struct rg_peer *peer)
-{
-    (void)peer;
 }
 
 const struct rg_peer_type rg_peer_mpi = {

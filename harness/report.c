@@ -23,7 +23,7 @@ struct rg_report {
     int lost;            /* a JSON line could not be written */
 };
 
-enum { NOTE_BYTES = 4096 };
+enum { NOTE_BYTES = 4096, TYPE_WIDTH = 6 /* f8e4m3 */ };
 
 static int open_json(struct rg_report *report, const char *path)
 {
@@ -246,6 +246,8 @@ static double bus_factor(enum rg_collective collective, int n)
     case RG_COLL_broadcast:
     case RG_COLL_reduce:
         return 1;
+    case RG_COLL_barrier:
+        return NAN;
     default:
         return (double)(n - 1) / n;
     }
@@ -253,6 +255,8 @@ static double bus_factor(enum rg_collective collective, int n)
 
 double rg_row_algbw(const struct rg_row *row)
 {
+    if (row->collective == RG_COLL_barrier)
+        return NAN;
     /* Bytes per microsecond are megabytes per second. */
     return (double)row->bytes / row->time.p50_us * 1e-3;
 }
@@ -271,9 +275,10 @@ void rg_report_columns(struct rg_report *report, int with_peer)
 {
     if (!report->speaks)
         return;
-    printf("#%10s %11s %5s %5s %4s  %35s  %35s\n", "", "", "", "", "",
-           "out of place (us, GB/s)", "in place (us, GB/s)");
-    printf("#%10s %11s %5s %5s %4s", "size", "count", "type", "redop", "root");
+    printf("#%10s %11s %*s %5s %4s  %35s  %35s\n", "", "", TYPE_WIDTH, "", "",
+           "", "out of place (us, GB/s)", "in place (us, GB/s)");
+    printf("#%10s %11s %*s %5s %4s", "size", "count", TYPE_WIDTH, "type",
+           "redop", "root");
     for (int i = 0; i < 2; i++)
         printf("  %10s %8s %8s %6s", "time", "algbw", "busbw", "#wrong");
     printf("  %-14s %-5s %5s %9s %7s %5s %-10s %-4s", "algo", "route", "epoch",
@@ -296,8 +301,13 @@ static void print_real(int width, double value)
         printf(" %*s", width, "-");
 }
 
+/* Null: there is no such case. */
 static void print_half(const struct rg_row *row)
 {
+    if (!row) {
+        printf("  %10s %8s %8s %6s", "-", "-", "-", "-");
+        return;
+    }
     putchar(' ');
     print_real(10, row->time.p50_us);
     print_real(8, rg_row_algbw(row));
@@ -324,15 +334,32 @@ static void print_tail(const struct rg_row *row)
            device_name(row->device));
 }
 
+/* What a row of the collective has, or null. */
+static const char *type_name(const struct rg_row *row)
+{
+    return row->collective == RG_COLL_barrier ? NULL
+                                              : rg_dtype_name(row->dtype);
+}
+
+static const char *redop_name(const struct rg_row *row)
+{
+    return rg_collective_reduces(row->collective) ? rg_op_name(row->op) : NULL;
+}
+
+static const char *or_none(const char *name)
+{
+    return name ? name : "none";
+}
+
 static json_t *row_json(const struct rg_row *row)
 {
     const struct rg_summary *time = &row->time;
     json_t *object = json_pack(
-        "{s:s,s:s,s:I,s:I,s:s,s:s,s:o,s:b,s:i,s:s,s:s,s:s,s:i,s:s?,s:i,s:s?,"
+        "{s:s,s:s,s:I,s:I,s:s?,s:s?,s:o,s:b,s:i,s:s,s:s,s:s,s:i,s:s?,s:i,s:s?,"
         "s:I,s:o,s:i,s:s}",
         "kind", "row", "collective", rg_collective_name(row->collective),
         "bytes", (json_int_t)row->bytes, "count", (json_int_t)row->count,
-        "dtype", rg_dtype_name(row->dtype), "op", rg_op_name(row->op), "root",
+        "dtype", type_name(row), "op", redop_name(row), "root",
         row->root < 0 ? json_null() : json_integer(row->root), "inplace",
         row->inplace, "ranks", row->ranks, "device", device_name(row->device),
         "backend", backend_name(row->backend), "mode", row->mode, "graph",
@@ -367,8 +394,8 @@ void rg_report_rows(struct rg_report *report, const struct rg_row *out,
     if (!report->speaks)
         return;
     rg_report_progress(report, NULL);
-    printf(" %10zu %11zu %5s %5s %4d", out->bytes, out->count,
-           rg_dtype_name(out->dtype), rg_op_name(out->op), out->root);
+    printf(" %10zu %11zu %*s %5s %4d", out->bytes, out->count, TYPE_WIDTH,
+           or_none(type_name(out)), or_none(redop_name(out)), out->root);
     print_half(out);
     print_half(in);
     print_tail(out);
@@ -376,13 +403,14 @@ void rg_report_rows(struct rg_report *report, const struct rg_row *out,
         printf(" %-9s", out->peer);
         print_real(10, out->peer_p50_us);
         print_real(6, rg_row_ratio(out));
-        print_real(10, in->peer_p50_us);
-        print_real(6, rg_row_ratio(in));
+        print_real(10, in ? in->peer_p50_us : NAN);
+        print_real(6, in ? rg_row_ratio(in) : NAN);
     }
     putchar('\n');
     fflush(stdout);
     rg_report_json(report, row_json(out));
-    rg_report_json(report, row_json(in));
+    if (in)
+        rg_report_json(report, row_json(in));
 }
 
 /* ---- verdict ------------------------------------------------------------ */

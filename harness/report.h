@@ -48,8 +48,8 @@ void rg_report_env(struct rg_report *report, const struct rg_report_env *env);
 /* One measured case: a JSON object, and half of a text row. */
 struct rg_row {
     enum rg_collective collective;
-    size_t bytes;
-    size_t count;
+    size_t bytes; /* of a rank's largest buffer */
+    size_t count; /* of a block */
     enum rg_dtype dtype;
     enum rg_op op;
     int root; /* -1: none */
@@ -69,7 +69,10 @@ struct rg_row {
     double peer_p50_us; /* NaN: none */
 };
 
-/* GB/s (1e9 bytes): algorithm and bus bandwidth of a row. NaN without time. */
+/*
+ * GB/s (1e9 bytes): algorithm and bus bandwidth of a row. NaN without time, and
+ * of a barrier.
+ */
 double rg_row_algbw(const struct rg_row *row);
 double rg_row_busbw(const struct rg_row *row);
 /* peer_p50_us / p50_us; NaN without a peer. */
@@ -77,7 +80,10 @@ double rg_row_ratio(const struct rg_row *row);
 
 /* The two "#" lines above the rows. */
 void rg_report_columns(struct rg_report *report, int with_peer);
-/* One text line from the out-of-place and in-place rows, two JSON lines. */
+/*
+ * One text line from the out-of-place and in-place rows, a JSON line each. `in`
+ * null: it is never in place.
+ */
 void rg_report_rows(struct rg_report *report, const struct rg_row *out,
                     const struct rg_row *in);
 

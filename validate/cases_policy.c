@@ -195,8 +195,11 @@ static struct rg_trial_spec spec_of(int nth)
     const enum rg_dtype dtype = nth % 2 ? RG_f64 : RG_u8;
     const size_t at = bounds[nth / 6] / rg_dtype_size(dtype);
 
-    return (struct rg_trial_spec){dtype, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT,
-                                  at - 1 + (size_t)(nth / 2 % 3)};
+    return (struct rg_trial_spec){.dtype = dtype,
+                                  .op = RG_sum,
+                                  .inputs = RG_INPUTS_EXACT,
+                                  .layout = RG_LAYOUT_OUT,
+                                  .count = at - 1 + (size_t)(nth / 2 % 3)};
 }
 
 /* 1 on success; follow_end() in either case. */

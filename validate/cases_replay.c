@@ -21,11 +21,14 @@ enum {
  * the output it has left, also in place.
  */
 static const struct rg_trial_spec captured[NTRIALS] = {
-    {RG_f32, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 33},
-    {RG_u8, RG_max, RG_INPUTS_EXACT, RG_LAYOUT_IN, 601},
-    {RG_bf16, RG_avg, RG_INPUTS_EXACT, RG_LAYOUT_OUT_ODD, 117},
-    {RG_i64, RG_prod, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 10007},
-    {RG_f64, RG_sum, RG_INPUTS_ROUGH, RG_LAYOUT_SKEW, 1001},
+    {RG_f32, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 33, RG_COLL_all_reduce, 0},
+    {RG_u8, RG_max, RG_INPUTS_EXACT, RG_LAYOUT_IN, 601, RG_COLL_all_reduce, 0},
+    {RG_bf16, RG_avg, RG_INPUTS_EXACT, RG_LAYOUT_OUT_ODD, 117,
+     RG_COLL_all_reduce, 0},
+    {RG_i64, RG_prod, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 10007, RG_COLL_all_reduce,
+     0},
+    {RG_f64, RG_sum, RG_INPUTS_ROUGH, RG_LAYOUT_SKEW, 1001, RG_COLL_all_reduce,
+     0},
 };
 
 struct replay {
@@ -239,12 +242,16 @@ static void run_policy(struct rg_suite *suite, const struct rg_case *test,
     if (replay_begin(&replay, suite, result))
         capture(&replay, 0, 0, 3);
     for (int around = 0; around < 2; around++) {
-        for (int k = 0; (algorithm = rg_suite_algorithm(k)) != NULL; k++) {
-            if (!rg_suite_runs(suite, algorithm))
+        for (int k = 0;
+             (algorithm = rg_suite_algorithm(RG_COLL_all_reduce, k)) != NULL;
+             k++) {
+            if (!rg_suite_runs(suite, RG_COLL_all_reduce, algorithm))
                 continue;
             if (!rg_case_can_go_on(result) ||
-                !replay_ok(&replay, rg_suite_select(suite, algorithm),
-                           "rg_comm_set_policy"))
+                !replay_ok(
+                    &replay,
+                    rg_suite_select(suite, RG_COLL_all_reduce, algorithm),
+                    "rg_comm_set_policy"))
                 break;
             renew(&replay, 3);
             launch_graph(&replay, 0);
@@ -339,7 +346,7 @@ int rg_cases_replay(struct rg_case_list *list,
         add(&builder, "interleaved", algorithm, run_interleaved, 0, 0);
         add(&builder, "eager_between", algorithm, run_eager, 0, 0);
         add_counters(&builder, algorithm);
-        algorithm = rg_suite_algorithm(n++);
+        algorithm = rg_suite_algorithm(RG_COLL_all_reduce, n++);
     } while (algorithm != NULL);
     add(&builder, "policy_change", NULL, run_policy, 0, 0);
     add(&builder, "live_graph_is_busy", NULL, run_busy, 0, 0);

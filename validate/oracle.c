@@ -16,12 +16,21 @@ struct format {
 };
 
 static const struct format formats[RG_DTYPE_COUNT] = {
-    [RG_i8] = {8, SIGNED, 0, 0},      [RG_u8] = {8, UNSIGNED, 0, 0},
-    [RG_i16] = {16, SIGNED, 0, 0},    [RG_u16] = {16, UNSIGNED, 0, 0},
-    [RG_i32] = {32, SIGNED, 0, 0},    [RG_u32] = {32, UNSIGNED, 0, 0},
-    [RG_i64] = {64, SIGNED, 0, 0},    [RG_u64] = {64, UNSIGNED, 0, 0},
-    [RG_f16] = {16, FLOATING, 5, 10}, [RG_bf16] = {16, FLOATING, 8, 7},
-    [RG_f32] = {32, FLOATING, 8, 23}, [RG_f64] = {64, FLOATING, 11, 52},
+    [RG_i8] = {8, SIGNED, 0, 0},
+    [RG_u8] = {8, UNSIGNED, 0, 0},
+    [RG_i16] = {16, SIGNED, 0, 0},
+    [RG_u16] = {16, UNSIGNED, 0, 0},
+    [RG_i32] = {32, SIGNED, 0, 0},
+    [RG_u32] = {32, UNSIGNED, 0, 0},
+    [RG_i64] = {64, SIGNED, 0, 0},
+    [RG_u64] = {64, UNSIGNED, 0, 0},
+    [RG_f16] = {16, FLOATING, 5, 10},
+    [RG_bf16] = {16, FLOATING, 8, 7},
+    [RG_f32] = {32, FLOATING, 8, 23},
+    [RG_f64] = {64, FLOATING, 11, 52},
+    /* Only moved: bits. */
+    [RG_f8e4m3] = {8, UNSIGNED, 0, 0},
+    [RG_f8e5m2] = {8, UNSIGNED, 0, 0},
 };
 
 /* ---- types -------------------------------------------------------------- */
@@ -44,6 +53,20 @@ static uint64_t sign_bit(const struct format *f)
 static uint64_t infinity_bits(const struct format *f)
 {
     return low_bits((unsigned)f->exponent) << f->fraction;
+}
+
+enum rg_dtype rg_oracle_moved(enum rg_dtype dtype)
+{
+    switch (formats[dtype].bits) {
+    case 8:
+        return RG_u8;
+    case 16:
+        return RG_u16;
+    case 32:
+        return RG_u32;
+    default:
+        return RG_u64;
+    }
 }
 
 size_t rg_oracle_size(enum rg_dtype dtype)
@@ -282,13 +305,31 @@ static uint64_t ordered_bits(const struct format *f, uint64_t random)
     return bits == sign_bit(f) ? 0 : bits;
 }
 
+/* Odd factors: no product fades to zero. Of eight bits, one is not neutral to
+ * and, or to or. */
+static uint64_t integer_input(const struct rg_oracle *oracle, uint64_t random)
+{
+    const uint64_t sparse = random & mix(random) & mix(~random);
+
+    switch (oracle->op) {
+    case RG_prod:
+        return random | 1;
+    case RG_band:
+        return ~sparse;
+    case RG_bor:
+        return sparse;
+    default:
+        return random;
+    }
+}
+
 uint64_t rg_oracle_input(const struct rg_oracle *oracle, int rank, size_t index)
 {
     const struct format *f = &formats[oracle->dtype];
     uint64_t random = random_at(oracle, rank, index);
 
-    if (f->kind != FLOATING) /* odd factors: no product fades to zero */
-        return (random & low_bits(f->bits)) | (oracle->op == RG_prod);
+    if (f->kind != FLOATING)
+        return integer_input(oracle, random) & low_bits(f->bits);
     if (oracle->op == RG_min || oracle->op == RG_max)
         return ordered_bits(f, random);
     if (oracle->inputs == RG_INPUTS_ROUGH)
@@ -298,12 +339,12 @@ uint64_t rg_oracle_input(const struct rg_oracle *oracle, int rank, size_t index)
     return exact_term(oracle, f, rank, index);
 }
 
-void rg_oracle_fill(const struct rg_oracle *oracle, int rank, void *array,
-                    size_t count)
+void rg_oracle_fill(const struct rg_oracle *oracle, int rank, size_t first,
+                    void *array, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         rg_oracle_store(oracle->dtype, array, i,
-                        rg_oracle_input(oracle, rank, i));
+                        rg_oracle_input(oracle, rank, first + i));
 }
 
 /* ---- results ------------------------------------------------------------ */
@@ -332,6 +373,12 @@ static uint64_t integer_step(const struct format *f, enum rg_op op, uint64_t a,
         return integer_less(f, b, a) ? b : a;
     case RG_max:
         return integer_less(f, a, b) ? b : a;
+    case RG_band:
+        return a & b;
+    case RG_bor:
+        return a | b;
+    case RG_bxor:
+        return a ^ b;
     default:
         return (a + b) & low_bits(f->bits);
     }
@@ -423,8 +470,18 @@ int rg_oracle_accepts(const struct rg_oracle *oracle, size_t index,
     return distance <= rg_oracle_bound(dtype, oracle->op, inputs, n);
 }
 
-size_t rg_oracle_check(const struct rg_oracle *oracle, const void *array,
-                       size_t first, size_t end,
+/* The same of what one rank has sent. */
+static int accepts_from(const struct rg_oracle *oracle, int from, size_t index,
+                        uint64_t got, uint64_t *expected_out)
+{
+    if (from == RG_ORACLE_ALL)
+        return rg_oracle_accepts(oracle, index, got, expected_out);
+    *expected_out = rg_oracle_input(oracle, from, index);
+    return got == *expected_out;
+}
+
+size_t rg_oracle_check(const struct rg_oracle *oracle, int from, size_t at,
+                       const void *array, size_t first, size_t end,
                        struct rg_oracle_mismatch *mismatch_out)
 {
     size_t wrong = 0;
@@ -433,7 +490,7 @@ size_t rg_oracle_check(const struct rg_oracle *oracle, const void *array,
         uint64_t got = rg_oracle_load(oracle->dtype, array, i);
         uint64_t expected;
 
-        if (rg_oracle_accepts(oracle, i, got, &expected))
+        if (accepts_from(oracle, from, at + i, got, &expected))
             continue;
         if (wrong++ == 0)
             *mismatch_out = (struct rg_oracle_mismatch){i, expected, got};

@@ -1,7 +1,8 @@
 /*
- * The reference for all-reduce, written from the definitions of the types and
- * of the operations (runtime/regroup.h) and sharing no code with algorithms,
- * device or bench: what these get wrong, this must not get wrong too.
+ * The reference for what is combined and moved, written from the definitions of
+ * the types and of the operations (runtime/regroup.h) and sharing no code with
+ * algorithms, device or bench: what these get wrong, this must not get wrong
+ * too.
  *
  * A *problem* fixes type, operation, rank count, kind of inputs and a seed;
  * every element of every rank's input then follows from (rank, index), so a
@@ -10,8 +11,9 @@
  *
  * Inputs are one of
  *  EXACT  the result has one right bit pattern whatever the order and however
- *         often it is rounded on the way: integers wrap; floating sums are of
- *         short integers times a common power of two; averages divide evenly;
+ *         often it is rounded on the way: integers wrap (for and and or, most
+ *         bits are such that one rank more makes a difference); floating sums
+ * are of short integers times a common power of two; averages divide evenly;
  *         factors are powers of two; min and max see all finite values,
  *         infinities and subnormals (no NaN, no negative zero).
  *  ROUGH  floating sums, averages and products (these up to 14 ranks) of
@@ -43,6 +45,8 @@ enum { RG_ORACLE_MAX_RANKS = 64 };
 
 /* ---- types -------------------------------------------------------------- */
 
+/* As what it is handled where it is only moved: any bits, and no number. */
+enum rg_dtype rg_oracle_moved(enum rg_dtype dtype);
 /* Bytes of one element. */
 size_t rg_oracle_size(enum rg_dtype dtype);
 /* The number the bits stand for; integers exactly (64 bits fit). */
@@ -65,9 +69,9 @@ void rg_oracle_store(enum rg_dtype dtype, void *array, size_t index,
 /* What `rank` sends at `index`. */
 uint64_t rg_oracle_input(const struct rg_oracle *oracle, int rank,
                          size_t index);
-/* The first `count` elements of a rank's input. */
-void rg_oracle_fill(const struct rg_oracle *oracle, int rank, void *array,
-                    size_t count);
+/* `count` elements of a rank's input from `first` on. */
+void rg_oracle_fill(const struct rg_oracle *oracle, int rank, size_t first,
+                    void *array, size_t count);
 
 /*
  * The reduction of nranks elements, in rank order, rounded once. Signed
@@ -89,8 +93,11 @@ uint64_t rg_oracle_reduce(enum rg_dtype dtype, enum rg_op op,
 long double rg_oracle_bound(enum rg_dtype dtype, enum rg_op op,
                             const uint64_t *inputs, int nranks);
 
+/* Where outputs come from: from one rank, or combined from all. */
+enum { RG_ORACLE_ALL = -1 };
+
 struct rg_oracle_mismatch {
-    size_t index;
+    size_t index;      /* in the array */
     uint64_t expected; /* bits; the nearest value where a bound applies */
     uint64_t got;
 };
@@ -100,11 +107,12 @@ int rg_oracle_accepts(const struct rg_oracle *oracle, size_t index,
                       uint64_t got, uint64_t *expected_out);
 
 /*
- * Compares elements [first, end) of an output. Returns how many are wrong
- * and, if any, sets *mismatch_out to the first.
+ * Compares elements [first, end) of an array, which is what `from` has at `at`
+ * and behind. Returns how many are wrong and, if any, sets *mismatch_out to the
+ * first.
  */
-size_t rg_oracle_check(const struct rg_oracle *oracle, const void *array,
-                       size_t first, size_t end,
+size_t rg_oracle_check(const struct rg_oracle *oracle, int from, size_t at,
+                       const void *array, size_t first, size_t end,
                        struct rg_oracle_mismatch *mismatch_out);
 
 #endif

@@ -34,10 +34,10 @@ void rg_case_list_fini(struct rg_case_list *list)
     memset(list, 0, sizeof(*list));
 }
 
-const char *rg_suite_algorithm(int n)
+const char *rg_suite_algorithm(enum rg_collective collective, int n)
 {
     for (int i = 0; rg_algos[i] != NULL; i++) {
-        if (rg_algos[i]->collective == RG_COLL_all_reduce && n-- == 0)
+        if (rg_algos[i]->collective == collective && n-- == 0)
             return rg_algos[i]->name;
     }
     return NULL;
@@ -155,45 +155,60 @@ static int same_name(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-int rg_suite_select(struct rg_suite *suite, const char *algorithm)
+int rg_suite_select(struct rg_suite *suite, enum rg_collective collective,
+                    const char *algorithm)
 {
     char text[80] = "";
     int status;
 
-    if (same_name(suite->algorithm, algorithm))
+    if (same_name(suite->algorithm, algorithm) &&
+        (algorithm == NULL || suite->collective == collective))
         return RG_OK;
     if (algorithm != NULL)
-        snprintf(text, sizeof(text), "all_reduce=%s", algorithm);
+        snprintf(text, sizeof(text), "%s=%s", rg_collective_name(collective),
+                 algorithm);
     status = rg_comm_set_policy(suite->comm, text);
-    if (status == RG_OK)
+    if (status == RG_OK) {
+        suite->collective = collective;
         suite->algorithm = algorithm;
+    }
     return status;
 }
 
-/* Why the case says nothing about this backend, or null. */
-int rg_suite_runs(const struct rg_suite *suite, const char *algorithm)
+int rg_suite_runs(const struct rg_suite *suite, enum rg_collective collective,
+                  const char *algorithm)
 {
     struct rg_comm_limits limits;
 
-    for (int i = 0; algorithm && rg_algos[i]; i++)
-        if (rg_algos[i]->collective == RG_COLL_all_reduce &&
-            strcmp(rg_algos[i]->name, algorithm) == 0)
-            return rg_comm_limits(suite->comm, rg_algos[i], &limits) == RG_OK &&
-                   limits.max_bytes > 0;
-    return 1;
+    if (suite->backend == RG_BACKEND_LEGACY)
+        return algorithm == NULL && collective != RG_COLL_all_to_all_v;
+    for (int i = 0; rg_algos[i] != NULL; i++)
+        if (rg_algos[i]->collective == collective &&
+            (algorithm == NULL || strcmp(rg_algos[i]->name, algorithm) == 0) &&
+            rg_comm_limits(suite->comm, rg_algos[i], &limits) == RG_OK &&
+            limits.max_bytes > 0)
+            return 1;
+    return 0;
 }
 
+/* Why the case says nothing about this backend, or null. */
 static const char *inapplicable(const struct rg_suite *suite,
                                 const struct rg_case *test)
 {
+    /* A case that is about none of these says so itself. */
+    const int any =
+        test->collective == RG_COLL_all_reduce && test->algorithm == NULL;
+
     if (suite->backend != RG_BACKEND_LEGACY)
-        return rg_suite_runs(suite, test->algorithm)
+        return any || rg_suite_runs(suite, test->collective, test->algorithm)
                    ? NULL
-                   : "the algorithm does not run by these routes";
+                   : "no such algorithm runs by these routes";
     if (test->captures)
         return "the legacy backend cannot be captured";
     if (test->algorithm != NULL)
         return "the legacy backend has one algorithm only";
+    if (!rg_suite_runs(suite, test->collective, NULL))
+        return "the legacy backend has no such collective";
     return NULL;
 }
 
@@ -208,7 +223,7 @@ static int prepare(struct rg_suite *suite, const struct rg_case *test)
     if (suite->context == NULL)
         status = rg_suite_open(suite, test->first_seq);
     if (status == RG_OK && !inapplicable(suite, test))
-        status = rg_suite_select(suite, test->algorithm);
+        status = rg_suite_select(suite, test->collective, test->algorithm);
     return status;
 }
 

@@ -63,7 +63,9 @@ struct rg_suite {
     struct rg_stream *stream;
     uint64_t first_seq;
     const struct rg_algo *const *algos; /* null: rg_algos */
-    const char *algorithm;   /* in force; null: the built-in choice */
+    /* In force for it; null: the built-in choice of all. */
+    enum rg_collective collective;
+    const char *algorithm;
     enum rg_backend backend; /* of the view in which it was made */
 };
 
@@ -81,11 +83,12 @@ struct rg_case;
 typedef void rg_case_run(struct rg_suite *suite, const struct rg_case *test,
                          struct rg_case_result *result);
 
-enum { RG_CASE_PARAMS = 6 };
+enum { RG_CASE_PARAMS = 7 };
 
 struct rg_case {
     char name[96];
     rg_case_run *run;
+    enum rg_collective collective; /* that it is about */
     const char *algorithm; /* put in force before; null: built-in choice */
     uint64_t first_seq;    /* of the communicator; 0: any */
     const struct rg_algo *const *algos; /* of the context; null: rg_algos */
@@ -141,7 +144,8 @@ int rg_case_synchronize(struct rg_case_result *result, struct rg_stream *stream,
 int rg_suite_plants(const struct rg_suite *suite, enum rg_plant plant);
 
 /* Replaces the selection rules; null: the built-in choice. Collective. */
-int rg_suite_select(struct rg_suite *suite, const char *algorithm);
+int rg_suite_select(struct rg_suite *suite, enum rg_collective collective,
+                    const char *algorithm);
 
 /*
  * Plays a scenario in workers of its own; a rank of the job that dies ends it
@@ -150,11 +154,14 @@ int rg_suite_select(struct rg_suite *suite, const char *algorithm);
 int rg_suite_play(struct rg_suite *suite, const struct rg_scenario *scenario,
                   struct rg_supervision *supervision_out);
 
-/* The n-th all-reduce algorithm's name, null behind the last. */
-const char *rg_suite_algorithm(int n);
-/* Whether it can run in the view in force, by its ranks and routes; null: any.
+/* The n-th algorithm's name of a collective, null behind the last. */
+const char *rg_suite_algorithm(enum rg_collective collective, int n);
+/*
+ * Whether it can run in the view in force, by its ranks, routes and backend;
+ * null: whether any can.
  */
-int rg_suite_runs(const struct rg_suite *suite, const char *algorithm);
+int rg_suite_runs(const struct rg_suite *suite, enum rg_collective collective,
+                  const char *algorithm);
 
 /* ---- for the program ---------------------------------------------------- */
 

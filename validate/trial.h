@@ -1,9 +1,14 @@
 /*
- * One all-reduce under test: a problem of the oracle, and the memory of one
+ * One invocation under test: a problem of the oracle, and the memory of one
  * rank's part in it. Everything outside the output must be as it was before
  * the call: the input, and guard bytes around and between the buffers.
  *
- *     | guard | send | guard | recv | guard |      one block of device memory
+ *     | guard | send | guard | recv | guard | layout | guard |
+ *
+ * is one block of device memory. Buffers are as large at all ranks, also where
+ * they are not a rank's own; every other such rank passes null. In place, the
+ * smaller buffer is the own block of the larger one. What an all_to_all_v sends
+ * to whom changes with each load; its blocks lie in reverse order, with gaps.
  *
  * Used as: create, then any number of rounds of load, launch (or a replay of
  * a graph that captured the launch), synchronise, check.
@@ -30,16 +35,29 @@ struct rg_trial_spec {
     enum rg_op op;
     enum rg_oracle_inputs inputs;
     enum rg_layout layout;
+    size_t count; /* elements of a block; of all_to_all_v for a pair at most */
+    enum rg_collective collective;
+    int root;
+};
+
+/* A stretch of the output, in order. */
+struct rg_trial_part {
+    size_t at; /* in the block */
     size_t count;
+    int from;     /* a rank, or RG_ORACLE_ALL */
+    size_t first; /* index there */
 };
 
 struct rg_trial {
     struct rg_suite *suite; /* borrowed, with its context */
-    struct rg_oracle oracle;
-    size_t count;
-    size_t send_at; /* offsets in the block */
+    struct rg_trial_spec spec;
+    struct rg_oracle oracle; /* its type is that in which data is compared */
+    size_t send_at;          /* offsets in the block; in place the same */
     size_t recv_at;
+    size_t layout_at;
     size_t total;
+    struct rg_trial_part parts[RG_ORACLE_MAX_RANKS];
+    int nparts;
     unsigned char *device; /* the block; owned */
     unsigned char *before; /* what it was loaded with; owned */
     unsigned char *after;  /* what was read back; owned */

@@ -39,6 +39,38 @@ CUDA_VISIBLE_DEVICES=
 export CUDA_VISIBLE_DEVICES
 refuses 3 --device cuda
 
+refuses 2 -r 0
+refuses 2 --seed 2
+refuses 2 -d f8e4m3
+refuses 2 -d f32 -o band
+refuses 2 -d i32,f64 -o bor,bxor
+
+# The programs of the other collectives refuse what theirs has no use for.
+# refuses_of COLLECTIVE ARGUMENT...
+refuses_of()
+{
+    collective=$1
+    shift
+    tap_refuses "$RG_BUILD_DIR/bench/${collective}_perf" 2 "$@"
+}
+for collective in all_gather broadcast all_to_all all_to_all_v gather scatter \
+    barrier; do
+    refuses_of "$collective" -o sum
+done
+for collective in all_gather reduce_scatter all_to_all all_to_all_v barrier; do
+    refuses_of "$collective" -r all
+done
+for flag in "-b 8" "-e 8" "-d u8" "-f 4"; do
+    # shellcheck disable=SC2086
+    refuses_of barrier $flag
+done
+refuses_of broadcast --seed 1
+refuses_of broadcast -r -1
+refuses_of broadcast -r some
+refuses_of broadcast --ranks 2 -r 2
+refuses_of reduce -d f8e5m2
+refuses_of reduce --algo nonsense
+
 # A wrong variable is told once for all ranks, by every program.
 # wrong VARIABLE=VALUE PROGRAM ARGUMENT...
 wrong()
@@ -104,6 +136,30 @@ tap_run env RG_DISABLE_P2P_ROUTE=1 RG_DISABLE_HOST_PROXY_ROUTE=1 "$perf" \
     --launch local --ranks 2 -b 8 -e 8 --max-time 0.01
 tap_ended 0 "without a route a group is on the legacy backend" tap_holds_once \
     'rank 0 has no route (RG_DISABLE_P2P_ROUTE, RG_DISABLE_HOST_PROXY_ROUTE)'
+
+# The other collectives, by the legacy backend; the types that only move too.
+# sweeps COLLECTIVE ROWS FLAG...: so many right rows.
+sweeps()
+{
+    collective=$1 rows=$2
+    shift 2
+    tap_run "$RG_BUILD_DIR/bench/${collective}_perf" --launch local --ranks 3 \
+        --backend legacy --max-time 0.002 -n 20 -J "$json" "$@"
+    tap_ended 0 "$collective sweeps on 3 ranks" \
+        tap_holds_once "$rows passed, 0 failed, 0 skipped" &&
+        [ "$(grep -c "\"collective\":\"$collective\".*\"wrong\":0," "$json")" \
+            -eq "$rows" ]
+    tap_result $? "each row is one of $collective"
+}
+sweeps all_gather 12 -b 0 -e 4K -f 64 -d u8,f8e5m2
+sweeps reduce_scatter 12 -b 3 -e 1K -f 17 -d f16 -o sum,avg
+sweeps reduce_scatter 18 -b 64 -e 1K -f 4 -d u16 -o band,bor,bxor
+sweeps broadcast 12 -b 8 -e 4K -f 512 -d f8e4m3 -r all
+sweeps reduce 12 -b 8 -e 4K -f 512 -o max -r all
+sweeps all_to_all 3 -b 8 -e 4K -f 16
+sweeps gather 12 -b 8 -e 4K -f 512 -r all
+sweeps scatter 4 -b 8 -e 4K -f 512 -r 2
+sweeps barrier 1
 
 # Selection tables: each row of figures names the algorithm of the table's row.
 table=$tap_work/t.rgp

@@ -23,12 +23,16 @@ struct rg_context {
 };
 
 struct call {
+    enum rg_collective collective;
     const void *send;
     void *recv;
     size_t count;
     enum rg_dtype dtype;
     enum rg_op op;
+    int root;
     struct rg_comm *comm;
+    size_t send_count; /* elements of send */
+    const uint64_t *layout;
 };
 
 struct rg_graph {
@@ -224,17 +228,21 @@ int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,
     return bootstrap->allgather(bootstrap->arg, in, out, bytes);
 }
 
-/* ---- all-reduce --------------------------------------------------------- */
+/* ---- collectives -------------------------------------------------------- */
 
+/* Elements [at, at + count) of all ranks' inputs. */
 #define RG_X(name, storage, accumulator, wide)                                 \
-    static void reduce_##name(const struct call *call, void **sends, int n)    \
+    static void reduce_##name(const struct call *call, char **sends, int n,    \
+                              size_t at)                                       \
     {                                                                          \
         for (size_t i = 0; i < call->count; i++) {                             \
-            accumulator sum = rg_load_##name(((storage *)sends[0])[i]);        \
+            accumulator sum =                                                  \
+                rg_load_##name(((storage *)(void *)sends[0])[at + i]);         \
                                                                                \
             for (int r = 1; r < n; r++)                                        \
                 sum = rg_combine_##name(                                       \
-                    call->op, sum, rg_load_##name(((storage *)sends[r])[i]));  \
+                    call->op, sum,                                             \
+                    rg_load_##name(((storage *)(void *)sends[r])[at + i]));    \
             ((storage *)call->recv)[i] =                                       \
                 rg_store_##name(rg_finish_##name(call->op, sum, n));           \
         }                                                                      \
@@ -243,15 +251,80 @@ RG_NUM_INT_LIST(RG_X)
 RG_NUM_FLOAT_LIST(RG_X)
 #undef RG_X
 
-static void reduce(const struct call *call, void **sends, int n)
+static void reduce(const struct call *call, char **sends, int n, size_t at)
 {
     switch (call->dtype) {
 #define RG_X(name, bytes)                                                      \
     case RG_##name:                                                            \
-        reduce_##name(call, sends, n);                                         \
+        reduce_##name(call, sends, n, at);                                     \
         break;
         RG_DTYPE_REDUCE_LIST(RG_X)
 #undef RG_X
+    default:
+        break;
+    }
+}
+
+/* Every rank's layout, as it stands while all are in the call. */
+static void move_v(const struct call *call, char **sends,
+                   const uint64_t **layouts, int n)
+{
+    const size_t size = rg_dtype_size(call->dtype);
+    const int me = call->comm->context->config.rank;
+
+    for (int r = 0; r < n; r++)
+        memcpy((char *)call->recv + call->layout[3 * n + r] * size,
+               sends[r] + layouts[r][n + me] * size,
+               call->layout[2 * n + r] * size);
+}
+
+/* Block `from` of what each sends, if it sends blocks. */
+static void move_each(const struct call *call, char **sends, int n, size_t from)
+{
+    const size_t block = call->count * rg_dtype_size(call->dtype);
+
+    for (int r = 0; r < n; r++)
+        memcpy((char *)call->recv + (size_t)r * block, sends[r] + from * block,
+               block);
+}
+
+static void produce(const struct call *call, char **sends,
+                    const uint64_t **layouts, int n)
+{
+    const size_t block = call->count * rg_dtype_size(call->dtype);
+    const size_t me = (size_t)call->comm->context->config.rank;
+    const int at_root = (int)me == call->root;
+
+    switch (call->collective) {
+    case RG_COLL_all_reduce:
+        reduce(call, sends, n, 0);
+        break;
+    case RG_COLL_reduce:
+        if (at_root)
+            reduce(call, sends, n, 0);
+        break;
+    case RG_COLL_reduce_scatter:
+        reduce(call, sends, n, me * call->count);
+        break;
+    case RG_COLL_all_gather:
+        move_each(call, sends, n, 0);
+        break;
+    case RG_COLL_gather:
+        if (at_root)
+            move_each(call, sends, n, 0);
+        break;
+    case RG_COLL_all_to_all:
+        move_each(call, sends, n, me);
+        break;
+    case RG_COLL_all_to_all_v:
+        move_v(call, sends, layouts, n);
+        break;
+    case RG_COLL_broadcast:
+        memcpy(call->recv, sends[call->root], block);
+        break;
+    case RG_COLL_scatter:
+        memcpy(call->recv, sends[call->root] + me * block, block);
+        break;
     default:
         break;
     }
@@ -261,38 +334,138 @@ static int run_call(const struct call *call)
 {
     struct rg_context *context = call->comm->context;
     const int n = context->config.size;
-    const size_t bytes = call->count * rg_dtype_size(call->dtype);
-    void **sends = calloc((size_t)n, sizeof *sends);
-    void *copy = malloc(bytes + 1);
+    const size_t size = rg_dtype_size(call->dtype);
+    char **sends = calloc((size_t)n, sizeof *sends);
+    const uint64_t **layouts = calloc((size_t)n, sizeof *layouts);
+    char *copy = malloc(call->send_count * size + 1);
 
-    if (!sends || !copy)
+    if (!sends || !layouts || !copy)
         return RG_ENOMEM;
-    memcpy(copy, call->send, bytes);
+    if (call->send_count)
+        memcpy(copy, call->send, call->send_count * size);
     rg_comm_gather(call->comm, &copy, sizeof copy, sends);
-    reduce(call, sends, n);
+    rg_comm_gather(call->comm, &call->layout, sizeof call->layout, layouts);
+    produce(call, sends, layouts, n);
     if (context->spoiled >= 0 && (size_t)context->spoiled < call->count)
-        ((uint8_t *)call
-             ->recv)[(size_t)context->spoiled * rg_dtype_size(call->dtype)] ^=
-            1;
+        ((uint8_t *)call->recv)[(size_t)context->spoiled * size] ^= 1;
     rg_comm_gather(call->comm, NULL, 0, NULL);
     context->seq++;
     free(sends);
+    free(layouts);
     free(copy);
     return RG_OK;
 }
+
+static int run_or_record(const struct call *call, struct rg_stream *stream)
+{
+    if (!stream->capturing)
+        return run_call(call);
+    if (stream->capturing->n == CALLS_MAX)
+        return RG_ENOSPC;
+    stream->capturing->calls[stream->capturing->n++] = *call;
+    return RG_OK;
+}
+
+/* How much of `send` a rank has: blocks of each, or one; 0 but at the root. */
+static size_t sent(const struct call *call, int blocks, int of_root)
+{
+    const struct rg_context_config *config = &call->comm->context->config;
+
+    if (of_root && config->rank != call->root)
+        return 0;
+    return call->count * (size_t)(blocks ? config->size : 1);
+}
+
+#define CALL(name, type, operation, from, blocks, of_root)                     \
+    struct call call = {.collective = RG_COLL_##name,                          \
+                        .send = send,                                          \
+                        .recv = recv,                                          \
+                        .count = count,                                        \
+                        .dtype = type,                                         \
+                        .op = operation,                                       \
+                        .root = from,                                          \
+                        .comm = comm};                                         \
+                                                                               \
+    call.send_count = sent(&call, blocks, of_root);                            \
+    return run_or_record(&call, stream)
 
 int rg_all_reduce(const void *send, void *recv, size_t count,
                   enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
                   struct rg_stream *stream)
 {
-    const struct call call = {send, recv, count, dtype, op, comm};
+    CALL(all_reduce, dtype, op, 0, 0, 0);
+}
 
-    if (!stream->capturing)
-        return run_call(&call);
-    if (stream->capturing->n == CALLS_MAX)
-        return RG_ENOSPC;
-    stream->capturing->calls[stream->capturing->n++] = call;
-    return RG_OK;
+int rg_all_gather(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, struct rg_comm *comm,
+                  struct rg_stream *stream)
+{
+    CALL(all_gather, dtype, RG_sum, 0, 0, 0);
+}
+
+int rg_reduce_scatter(const void *send, void *recv, size_t count,
+                      enum rg_dtype dtype, enum rg_op op, struct rg_comm *comm,
+                      struct rg_stream *stream)
+{
+    CALL(reduce_scatter, dtype, op, 0, 1, 0);
+}
+
+int rg_all_to_all(const void *send, void *recv, size_t count,
+                  enum rg_dtype dtype, struct rg_comm *comm,
+                  struct rg_stream *stream)
+{
+    CALL(all_to_all, dtype, RG_sum, 0, 1, 0);
+}
+
+int rg_broadcast(const void *send, void *recv, size_t count,
+                 enum rg_dtype dtype, int root, struct rg_comm *comm,
+                 struct rg_stream *stream)
+{
+    CALL(broadcast, dtype, RG_sum, root, 0, 1);
+}
+
+int rg_reduce(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+              enum rg_op op, int root, struct rg_comm *comm,
+              struct rg_stream *stream)
+{
+    CALL(reduce, dtype, op, root, 0, 0);
+}
+
+int rg_gather(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+              int root, struct rg_comm *comm, struct rg_stream *stream)
+{
+    CALL(gather, dtype, RG_sum, root, 0, 0);
+}
+
+int rg_scatter(const void *send, void *recv, size_t count, enum rg_dtype dtype,
+               int root, struct rg_comm *comm, struct rg_stream *stream)
+{
+    CALL(scatter, dtype, RG_sum, root, 1, 1);
+}
+
+int rg_barrier(struct rg_comm *comm, struct rg_stream *stream)
+{
+    const struct call call = {.collective = RG_COLL_barrier, .comm = comm};
+
+    return run_or_record(&call, stream);
+}
+
+int rg_all_to_all_v(const void *send, size_t send_count, void *recv,
+                    size_t recv_count, const uint64_t *layout, size_t most,
+                    enum rg_dtype dtype, struct rg_comm *comm,
+                    struct rg_stream *stream)
+{
+    const struct call call = {.collective = RG_COLL_all_to_all_v,
+                              .send = send,
+                              .recv = recv,
+                              .count = most,
+                              .dtype = dtype,
+                              .comm = comm,
+                              .send_count = send_count,
+                              .layout = layout};
+
+    (void)recv_count;
+    return run_or_record(&call, stream);
 }
 
 int rg_graph_begin(struct rg_stream *stream)

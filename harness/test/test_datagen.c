@@ -45,8 +45,15 @@ static size_t size_of(enum rg_dtype dtype)
 
 static struct rg_pattern pattern_of(enum rg_dtype dtype, enum rg_op op, int n)
 {
-    return (struct rg_pattern){COUNT, (int32_t)dtype, (int32_t)op, n,
-                               ITERATION};
+    return (struct rg_pattern){.count = COUNT,
+                               .block = COUNT,
+                               .from = RG_FROM_ALL,
+                               .as = (int32_t)dtype,
+                               .op = (int32_t)op,
+                               .nranks = n,
+                               .iteration = ITERATION,
+                               .dtype = (int32_t)dtype,
+                               .number = -1};
 }
 
 static void fill(const struct rg_pattern *pattern, int rank)
@@ -80,7 +87,7 @@ RG_NUM_FLOAT_LIST(RG_X)
 
 static void reduce(const struct rg_pattern *pattern, int first)
 {
-    switch (pattern->dtype) {
+    switch (pattern->as) {
 #define RG_X(name, bytes)                                                      \
     case RG_##name:                                                            \
         reduce_##name((enum rg_op)pattern->op, pattern->nranks, first);        \
@@ -93,8 +100,14 @@ static void reduce(const struct rg_pattern *pattern, int first)
 static struct rg_check_words check(const struct rg_pattern *pattern)
 {
     struct rg_check_words words;
-    const struct rg_check_args args = {result->data, *pattern, GUARD,
-                                       RG_GUARD_BYTE, &words};
+    const struct rg_check_args args = {
+        .recv = result->data,
+        .pattern = *pattern,
+        .guarded = result->data,
+        .guarded_bytes = COUNT * size_of((enum rg_dtype)pattern->as),
+        .guard_bytes = GUARD,
+        .guard_byte = RG_GUARD_BYTE,
+        .words = &words};
 
     memset(&words, 0, sizeof words);
     for (int team = 0; team < 3; team++)
@@ -110,12 +123,18 @@ static void prepare(const struct rg_pattern *pattern, int first)
     reduce(pattern, first);
 }
 
+/* Operations on bits are for integers, which come first. */
+static int fits(int op, enum rg_dtype dtype)
+{
+    return op < RG_band || dtype < RG_f16;
+}
+
 static void every_order_is_exact(void **state)
 {
     (void)state;
     for (size_t d = 0; d < sizeof all_dtypes / sizeof *all_dtypes; d++)
         for (int op = 0; op < RG_OP_COUNT; op++)
-            for (int n = 1; n <= RANKS_MAX && op <= RG_avg; n++) {
+            for (int n = 1; n <= RANKS_MAX && fits(op, all_dtypes[d]); n++) {
                 const struct rg_pattern pattern =
                     pattern_of(all_dtypes[d], (enum rg_op)op, n);
 
@@ -165,6 +184,90 @@ static void names_the_culprit(void **state)
     add(1, 66, 1);
     assert_int_equal(explain(&pattern, &culprit), RG_MISMATCH_STALE);
     assert_int_equal(culprit, 1);
+}
+
+/* By and, or and exclusive or, as far as a rank makes a difference. */
+static void names_who_is_missing_of_bits(void **state)
+{
+    (void)state;
+    for (int op = RG_band; op <= RG_bxor; op++) {
+        struct rg_pattern pattern = pattern_of(RG_u32, (enum rg_op)op, 4);
+        struct rg_check_words words;
+        int culprit;
+
+        prepare(&pattern, 0);
+        pattern.nranks = 3;
+        reduce(&pattern, 0);
+        pattern.nranks = 4;
+        words = check(&pattern);
+        assert_true(words.wrong > COUNT * 3 / 4);
+        assert_int_equal(rg_datagen_explain(&words, &culprit),
+                         RG_MISMATCH_MISSING);
+        assert_int_equal(culprit, 3);
+    }
+}
+
+/* Two blocks of an all-to-all to rank 1, from the end of what is sent. */
+static struct rg_pattern moved_pattern(void)
+{
+    struct rg_pattern pattern = pattern_of(RG_u16, RG_sum, 2);
+
+    pattern.from = RG_FROM_EACH;
+    pattern.block = 20;
+    pattern.count = 40;
+    pattern.first = 20;
+    return pattern;
+}
+
+static void move_blocks(const struct rg_pattern *pattern)
+{
+    struct rg_pattern sent = pattern_of(RG_u16, RG_sum, 2);
+
+    memset(memory, RG_GUARD_BYTE, sizeof memory);
+    sent.iteration = pattern->iteration;
+    for (int r = 0; r < 2; r++) {
+        fill(&sent, r);
+        memcpy((uint16_t *)result->data + 20 * r, (uint16_t *)inputs[r] + 20,
+               20 * sizeof(uint16_t));
+    }
+}
+
+static void names_whose_block_is_wrong(void **state)
+{
+    struct rg_pattern pattern = moved_pattern();
+    uint16_t *const got = (uint16_t *)result->data;
+    int culprit;
+
+    (void)state;
+    move_blocks(&pattern);
+    assert_int_equal(check(&pattern).wrong, 0);
+    got[25] = ((uint16_t *)inputs[0])[25];
+    assert_int_equal(explain(&pattern, &culprit), RG_MISMATCH_OTHERS);
+    assert_int_equal(culprit, 0);
+    pattern.iteration--;
+    move_blocks(&pattern);
+    pattern.iteration++;
+    fill(&pattern, 0);
+    memcpy(got, inputs[0], 20 * sizeof(uint16_t));
+    memset(got + 21, RG_POISON_BYTE, 19 * sizeof(uint16_t));
+    assert_int_equal(check(&pattern).index, 20);
+    pattern.count = 21;
+    assert_int_equal(explain(&pattern, &culprit), RG_MISMATCH_STALE);
+    assert_int_equal(culprit, 1);
+}
+
+static void sees_what_was_not_to_be_written(void **state)
+{
+    struct rg_pattern pattern = moved_pattern();
+    int culprit;
+
+    (void)state;
+    memset(memory, RG_GUARD_BYTE, sizeof memory);
+    memset(result->data, RG_POISON_BYTE, sizeof result->data);
+    pattern.from = RG_FROM_NOBODY;
+    assert_int_equal(check(&pattern).wrong, 0);
+    ((uint16_t *)result->data)[39] = 0;
+    assert_int_equal(explain(&pattern, &culprit), RG_MISMATCH_TOUCHED);
 }
 
 static void sees_old_and_unwritten_results(void **state)
@@ -222,8 +325,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order_is_exact),
         cmocka_unit_test(names_the_culprit),
+        cmocka_unit_test(names_who_is_missing_of_bits),
+        cmocka_unit_test(names_whose_block_is_wrong),
+        cmocka_unit_test(sees_what_was_not_to_be_written),
         cmocka_unit_test(sees_old_and_unwritten_results),
-        cmocka_unit_test(sees_guards), cmocka_unit_test(poisons_any_length)};
+        cmocka_unit_test(sees_guards),
+        cmocka_unit_test(poisons_any_length)};
 
     result = (struct block *)(((uintptr_t)memory + 7) / 8 * 8);
     rg_datagen_kernels_emu(&kernels);

@@ -38,15 +38,13 @@ struct turn {
     struct rank *rank;
 };
 
-static int all_reduce(void *arg, const void *send, void *recv, size_t count,
-                      enum rg_dtype dtype, enum rg_op op)
+static int run_call(void *arg, const struct rg_call *call)
 {
     const struct turn *turn = arg;
     struct rank *rank = turn->rank;
 
     rank->fouls += rank->entered != turn;
-    return rg_all_reduce(send, recv, count, dtype, op, rank->comm,
-                         rank->stream);
+    return rg_call_launch(call, rank->comm, rank->stream);
 }
 
 static int enter(void *arg)
@@ -57,9 +55,11 @@ static int enter(void *arg)
     return RG_OK;
 }
 
-static int no_i8(void *arg, enum rg_dtype dtype, enum rg_op op)
+static int no_i8(void *arg, enum rg_collective collective, enum rg_dtype dtype,
+                 enum rg_op op)
 {
     (void)arg;
+    (void)collective;
     (void)op;
     return dtype != RG_i8;
 }
@@ -93,8 +93,8 @@ static int run_case(struct trial *trial, const struct rg_job *job,
     const struct rg_measure_config config = config_of(trial, job, rank);
     struct turn turns[2] = {{rank}, {rank}};
     const struct rg_subject subjects[2] = {
-        {"own", rank->stream, NULL, all_reduce, enter, &turns[0]},
-        {"peer", rank->stream, no_i8, all_reduce, enter, &turns[1]}};
+        {"own", rank->stream, NULL, run_call, enter, &turns[0]},
+        {"peer", rank->stream, no_i8, run_call, enter, &turns[1]}};
     struct rg_result results[2];
     struct rg_measure *measure;
     int status = rg_measure_create(&config, &measure);
@@ -145,7 +145,10 @@ static void right_results_pass(void **state)
     for (int graph = 0; graph <= 3; graph += 3)
         for (int inplace = 0; inplace <= 1; inplace++)
             for (int cache = RG_CACHE_COLD; cache <= RG_CACHE_HOT; cache++) {
-                struct trial trial = {.what = {1001, RG_f16, RG_sum, inplace},
+                struct trial trial = {.what = {.count = 1001,
+                                               .dtype = RG_f16,
+                                               .op = RG_sum,
+                                               .inplace = inplace},
                                       .graph = graph,
                                       .check_every = 1,
                                       .cache = (enum rg_cache)cache,
@@ -162,11 +165,12 @@ static void right_results_pass(void **state)
 /* More invocations in a graph than memory keeps outputs of. */
 static void memory_is_bounded(void **state)
 {
-    struct trial trial = {.what = {1 << 14, RG_f32, RG_sum, 1},
-                          .graph = 8,
-                          .check_every = 1,
-                          .cache = RG_CACHE_COLD,
-                          .spoiled_rank = -1};
+    struct trial trial = {
+        .what = {.count = 1 << 14, .dtype = RG_f32, .op = RG_sum, .inplace = 1},
+        .graph = 8,
+        .check_every = 1,
+        .cache = RG_CACHE_COLD,
+        .spoiled_rank = -1};
 
     (void)state;
     run_trial(&trial);
@@ -182,7 +186,10 @@ static void memory_is_enough_for_any_size(void **state)
     (void)state;
     for (size_t count = 1; count <= 1 << 14; count += 1 + count / 7)
         for (int graph = 0; graph <= 3; graph += 3) {
-            struct trial trial = {.what = {count, RG_f32, RG_sum, 0},
+            struct trial trial = {.what = {.count = count,
+                                           .dtype = RG_f32,
+                                           .op = RG_sum,
+                                           .inplace = 0},
                                   .graph = graph,
                                   .check_every = count % 2,
                                   .cache = RG_CACHE_COLD,
@@ -194,10 +201,11 @@ static void memory_is_enough_for_any_size(void **state)
 
 static void wrong_results_are_seen_by_all(void **state)
 {
-    struct trial trial = {.what = {77, RG_i32, RG_max, 0},
-                          .check_every = 1,
-                          .spoiled_rank = 2,
-                          .spoiled_index = 13};
+    struct trial trial = {
+        .what = {.count = 77, .dtype = RG_i32, .op = RG_max, .inplace = 0},
+        .check_every = 1,
+        .spoiled_rank = 2,
+        .spoiled_index = 13};
 
     (void)state;
     run_trial(&trial);
@@ -211,7 +219,9 @@ static void wrong_results_are_seen_by_all(void **state)
 
 static void what_a_peer_lacks_is_left_out(void **state)
 {
-    struct trial trial = {.what = {5, RG_i8, RG_sum, 0}, .spoiled_rank = -1};
+    struct trial trial = {
+        .what = {.count = 5, .dtype = RG_i8, .op = RG_sum, .inplace = 0},
+        .spoiled_rank = -1};
 
     (void)state;
     run_trial(&trial);
@@ -223,6 +233,41 @@ static void what_a_peer_lacks_is_left_out(void **state)
     assert_true(trial.results[0].time.n >= 30);
 }
 
+/* Of every collective, in and out of place, for every root, eager and replayed;
+ * and one spoiled result of each is seen. */
+static void every_collective_is_checked(void **state)
+{
+    (void)state;
+    for (int c = 0; c < RG_COLL_COUNT; c++)
+        for (int i = 0; i < 12; i++) {
+            const int rooted = rg_collective_rooted((enum rg_collective)c);
+            struct trial trial = {
+                .what = {.count = i % 2 ? 33 : 1200,
+                         .dtype = i % 4 < 2 ? RG_bf16 : RG_i64,
+                         .op = i % 4 < 2 ? RG_avg : RG_bxor,
+                         .inplace = i / 6,
+                         .collective = (enum rg_collective)c,
+                         .root = rooted ? i % 3 : 0,
+                         .seed = (uint64_t)i},
+                .graph = i % 3,
+                .check_every = 1,
+                .spoiled_rank = -1};
+
+            if (trial.what.inplace &&
+                !rg_call_has_inplace((enum rg_collective)c))
+                continue;
+            run_trial(&trial);
+            assert_int_equal(trial.reports[0].wrong, 0);
+            if (c == RG_COLL_barrier)
+                continue;
+            trial.spoiled_rank = 1;
+            trial.spoiled_index = i % 2 ? 0 : 17;
+            run_trial(&trial);
+            assert_true(trial.reports[2].wrong > 0);
+            assert_int_equal(trial.reports[2].finding.wrong, 0);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +275,7 @@ int main(void)
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(memory_is_enough_for_any_size),
         cmocka_unit_test(wrong_results_are_seen_by_all),
+        cmocka_unit_test(every_collective_is_checked),
         cmocka_unit_test(what_a_peer_lacks_is_left_out)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

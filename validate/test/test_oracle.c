@@ -174,7 +174,9 @@ static void each_problem(enum rg_oracle_inputs inputs,
     static const int nranks[] = {1, 2, 3, 5, 8, 13, 64};
 
     for (int d = 0; d < RG_f8e4m3; d++) {
-        for (int op = 0; op <= RG_avg; op++) {
+        for (int op = 0; op < RG_OP_COUNT; op++) {
+            if (d >= RG_f16 && op >= RG_band)
+                continue;
             for (size_t n = 0; n < sizeof(nranks) / sizeof(nranks[0]); n++) {
                 struct rg_oracle oracle = {(enum rg_dtype)d, (enum rg_op)op,
                                            nranks[n], inputs, 11};
@@ -256,6 +258,52 @@ static void test_a_missing_rank_is_seen(void **state)
     assert_true(seen > 90);
 }
 
+/* The same by each operation on bits. */
+static void test_a_missing_rank_is_seen_in_bits(void **state)
+{
+    (void)state;
+    for (int op = RG_band; op <= RG_bxor; op++) {
+        struct rg_oracle all = {RG_u16, (enum rg_op)op, 8, RG_INPUTS_EXACT, 5};
+        uint64_t values[7];
+        uint64_t expected;
+        int seen = 0;
+
+        for (size_t i = 0; i < 100; i++) {
+            for (int rank = 0; rank < 7; rank++)
+                values[rank] = rg_oracle_input(&all, rank, i);
+            seen += !rg_oracle_accepts(
+                &all, i, rg_oracle_reduce(RG_u16, all.op, values, 7),
+                &expected);
+        }
+        assert_true(seen > 40);
+    }
+}
+
+static void test_operations_on_bits(void **state)
+{
+    (void)state;
+    assert_int_equal(reduce2(RG_i8, RG_band, 0xf0, 0x9c), 0x90);
+    assert_int_equal(reduce2(RG_u16, RG_bor, 0xf001, 0x0f00), 0xff01);
+    assert_true(reduce2(RG_u64, RG_bxor, UINT64_MAX, 1) == UINT64_MAX - 1);
+}
+
+/* Elements of one rank, from a place behind the first. */
+static void test_check_of_what_is_moved(void **state)
+{
+    struct rg_oracle oracle = {rg_oracle_moved(RG_f8e5m2), RG_sum, 3,
+                               RG_INPUTS_EXACT, 4};
+    struct rg_oracle_mismatch first;
+    uint8_t array[64];
+
+    (void)state;
+    assert_int_equal(rg_oracle_moved(RG_bf16), RG_u16);
+    assert_int_equal(rg_oracle_size(RG_f8e4m3), 1);
+    rg_oracle_fill(&oracle, 2, 100, array, 64);
+    assert_int_equal(rg_oracle_check(&oracle, 2, 100, array, 0, 64, &first), 0);
+    assert_true(rg_oracle_check(&oracle, 2, 101, array, 0, 64, &first) > 50);
+    assert_true(rg_oracle_check(&oracle, 1, 100, array, 0, 64, &first) > 50);
+}
+
 static void test_check_reports_the_first(void **state)
 {
     struct rg_oracle oracle = {RG_i16, RG_max, 1, RG_INPUTS_EXACT, 9};
@@ -264,16 +312,19 @@ static void test_check_reports_the_first(void **state)
     uint16_t right;
 
     (void)state;
-    rg_oracle_fill(&oracle, 0, array, 50);
-    assert_int_equal(rg_oracle_check(&oracle, array, 0, 50, &first), 0);
+    rg_oracle_fill(&oracle, 0, 0, array, 50);
+    assert_int_equal(
+        rg_oracle_check(&oracle, RG_ORACLE_ALL, 0, array, 0, 50, &first), 0);
     right = array[17];
     array[17] ^= 0x40;
     array[49] ^= 0x8000;
-    assert_int_equal(rg_oracle_check(&oracle, array, 0, 50, &first), 2);
+    assert_int_equal(
+        rg_oracle_check(&oracle, RG_ORACLE_ALL, 0, array, 0, 50, &first), 2);
     assert_int_equal(first.index, 17);
     assert_int_equal(first.expected, right);
     assert_int_equal(first.got, array[17]);
-    assert_int_equal(rg_oracle_check(&oracle, array, 18, 49, &first), 0);
+    assert_int_equal(
+        rg_oracle_check(&oracle, RG_ORACLE_ALL, 0, array, 18, 49, &first), 0);
 }
 
 static void test_no_nan_no_negative_zero(void **state)
@@ -322,6 +373,9 @@ int main(void)
         cmocka_unit_test(test_rough_inputs_stay_in_the_bound),
         cmocka_unit_test(test_rough_sums_are_inexact),
         cmocka_unit_test(test_a_missing_rank_is_seen),
+        cmocka_unit_test(test_a_missing_rank_is_seen_in_bits),
+        cmocka_unit_test(test_operations_on_bits),
+        cmocka_unit_test(test_check_of_what_is_moved),
         cmocka_unit_test(test_check_reports_the_first),
         cmocka_unit_test(test_no_nan_no_negative_zero),
         cmocka_unit_test(test_format),

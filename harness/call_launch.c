@@ -1,0 +1,58 @@
+#include "harness/call.h"
+
+static int launch_v(const struct rg_call *call, struct rg_comm *comm,
+                    struct rg_stream *stream)
+{
+    const struct rg_spread *spread = call->spread;
+    const int n = spread->nranks, me = spread->rank;
+
+    return rg_all_to_all_v(call->send, rg_spread_sent(spread, me, n),
+                           call->recv, rg_spread_received(spread, n, me),
+                           call->layout, spread->most, call->dtype, comm,
+                           stream);
+}
+
+/* With a root. */
+static int launch_rooted(const struct rg_call *call, struct rg_comm *comm,
+                         struct rg_stream *stream)
+{
+    switch (call->collective) {
+    case RG_COLL_broadcast:
+        return rg_broadcast(call->send, call->recv, call->count, call->dtype,
+                            call->root, comm, stream);
+    case RG_COLL_reduce:
+        return rg_reduce(call->send, call->recv, call->count, call->dtype,
+                         call->op, call->root, comm, stream);
+    case RG_COLL_gather:
+        return rg_gather(call->send, call->recv, call->count, call->dtype,
+                         call->root, comm, stream);
+    default:
+        return rg_scatter(call->send, call->recv, call->count, call->dtype,
+                          call->root, comm, stream);
+    }
+}
+
+int rg_call_launch(const struct rg_call *call, struct rg_comm *comm,
+                   struct rg_stream *stream)
+{
+    switch (call->collective) {
+    case RG_COLL_all_reduce:
+        return rg_all_reduce(call->send, call->recv, call->count, call->dtype,
+                             call->op, comm, stream);
+    case RG_COLL_all_gather:
+        return rg_all_gather(call->send, call->recv, call->count, call->dtype,
+                             comm, stream);
+    case RG_COLL_reduce_scatter:
+        return rg_reduce_scatter(call->send, call->recv, call->count,
+                                 call->dtype, call->op, comm, stream);
+    case RG_COLL_all_to_all:
+        return rg_all_to_all(call->send, call->recv, call->count, call->dtype,
+                             comm, stream);
+    case RG_COLL_all_to_all_v:
+        return launch_v(call, comm, stream);
+    case RG_COLL_barrier:
+        return rg_barrier(comm, stream);
+    default:
+        return launch_rooted(call, comm, stream);
+    }
+}
