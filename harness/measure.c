@@ -308,7 +308,7 @@ static int align(const struct run *run, const struct track *track)
         .send = run->m->scratch,
         .recv = run->m->scratch + RG_GUARD_BYTES,
         .count = 1,
-        .dtype = reduces ? run->what->dtype : RG_i32,
+        .dtype = reduces ? run->what->dtype : RG_f32,
         .op = reduces ? run->what->op : RG_max,
     };
 
