@@ -515,6 +515,27 @@ static void a_port_refused_late_is_no_second_death(void **state)
     end_held(job, pids, epoch);
 }
 
+/* Nothing else tells of it: no port is refused, and silence is no news. */
+static void a_new_process_tells_of_the_death_of_the_last(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    setenv("RG_HEARTBEAT_MISS_MS", "600000", 1);
+    job->apart = 1;
+    job->held = 1 + 0;
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    kill_and_hold(job, pids, 0);
+    start_process(job, pids, 0, 2);
+    epoch = await(job, 0xf, RANKS, epoch);
+    assert_int_equal(kill(job->holder, SIGKILL), 0);
+    end_held(job, pids, epoch);
+    setenv("RG_HEARTBEAT_MISS_MS", "1000", 1);
+}
+
 /* Its memory can be written by it again when it wakes, its views cannot. */
 static void a_stopped_process_is_left_behind(void **state)
 {
@@ -874,6 +895,7 @@ int main(void)
         cmocka_unit_test(a_refused_port_is_a_death_on_another_host),
         cmocka_unit_test(a_killed_rank_comes_back_as_a_new_process),
         cmocka_unit_test(a_port_refused_late_is_no_second_death),
+        cmocka_unit_test(a_new_process_tells_of_the_death_of_the_last),
         cmocka_unit_test(a_stopped_process_can_be_killed),
         cmocka_unit_test(a_job_that_was_stopped_goes_on),
         cmocka_unit_test(a_change_that_was_stopped_goes_on),
