@@ -11,6 +11,7 @@
 /* Elements that carry votes: their sums are what all members decide by. */
 enum rg_vote {
     RG_VOTE_ADMIT = 0, /* I see ranks that wait to be let in */
+    RG_VOTE_VOUCH,     /* I know that who is lost for good has ended */
     RG_VOTE_LATE,      /* the time is over */
     RG_VOTE_PENDING,   /* faults are still to come */
     RG_VOTE_COUNT
@@ -55,8 +56,9 @@ struct rg_recovery_member {
     uint64_t epoch;
     uint64_t participants;
     int steps_in_epoch;
-    int settled;     /* steps in which nothing was left to happen */
-    uint64_t failed; /* slots that a notice has named, in this epoch */
+    int settled;      /* steps in which nothing was left to happen */
+    uint64_t failed;  /* slots that a notice has named, in this epoch */
+    uint64_t vouched; /* ranks, lost for good, that all have vouched for */
 };
 
 /* ---- faults ------------------------------------------------------------- */
