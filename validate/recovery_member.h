@@ -50,6 +50,7 @@ struct rg_recovery_member {
     uint64_t votes[RG_VOTE_COUNT];   /* in the next step's input */
     uint64_t counted[RG_VOTE_COUNT]; /* all members', in the last committed */
     uint64_t launch_ns;              /* from the last launch to its end */
+    int launches;                    /* of the step at hand */
     int aborted;                     /* the last step was */
     /* As committed last. */
     uint64_t first_epoch; /* of all */
