@@ -21,6 +21,7 @@ enum rg_vote {
 struct rg_recovery_faults {
     pthread_mutex_t lock; /* of the plan: the probe has its own thread */
     struct rg_fault_plan *plan;
+    int end;          /* of the entries at views that this process sees to */
     uint64_t dropped; /* ranks to which this one sends nothing */
     int abandoned;    /* the device has failed: nothing more to do here */
     /* A fault in the midst of a launch is committed by a thread. */
