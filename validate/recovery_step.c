@@ -91,6 +91,12 @@ int rg_recovery_probes_create(struct rg_recovery_member *self)
                            : status;
 }
 
+/* All launches of the step at hand but the last, if there are more. */
+static int has_probes(const struct rg_recovery_member *self)
+{
+    return self->scenario->probe && self->launches > 1;
+}
+
 /* Whatever has arrived, also in an epoch that has ended, was right. */
 static int check_probes(struct rg_recovery_member *self,
                         struct rg_recovery_line *line)
@@ -130,7 +136,7 @@ static int check(struct rg_recovery_member *self, uint64_t seq,
     }
     for (size_t i = 0; i < RG_VOTE_COUNT; i++)
         self->counted[i] = get(self, i);
-    return self->scenario->probe ? check_probes(self, line) : RG_OK;
+    return has_probes(self) ? check_probes(self, line) : RG_OK;
 }
 
 /* ---- launches ----------------------------------------------------------- */
@@ -158,12 +164,12 @@ int rg_recovery_capture(struct rg_recovery_member *self)
 }
 
 /* All launches of a step have the last one's inputs: only it is looked at. */
-static int launch_batch(struct rg_recovery_member *self)
+static int launch_all(struct rg_recovery_member *self)
 {
     int status = RG_OK;
 
-    for (int i = 0; i < self->scenario->batch && status == RG_OK; i++)
-        if (self->scenario->probe && i + 1 < self->scenario->batch)
+    for (int i = 0; i < self->launches && status == RG_OK; i++)
+        if (has_probes(self) && i + 1 < self->launches)
             status = rg_probes_launch(&self->probes, &self->request, self->comm,
                                       self->stream);
         else
@@ -210,7 +216,7 @@ static int check_range(struct rg_recovery_member *self,
 
 static int try_outcomes(struct rg_recovery_member *self, uint64_t first)
 {
-    const int n = self->scenario->batch;
+    const int n = self->launches;
     struct rg_recovery_line *lines = &self->lines[self->report->lines];
     int status = RG_OK;
 
@@ -274,21 +280,28 @@ static int has_failed(struct rg_recovery_member *self)
     return error == RG_ETIMEDOUT || error == RG_EABORTED || error == RG_EFAILED;
 }
 
+/*
+ * A step ends where the seq is a multiple of the batch: who is let in while the
+ * others are in the midst of one, by a change that a failure began, does what
+ * is left of it and so what they do.
+ */
 int rg_recovery_step(struct rg_recovery_member *self)
 {
-    uint64_t first, last, begin_ns;
-    int status = rg_comm_seq(self->comm, &first);
+    const uint64_t batch = (uint64_t)self->scenario->batch;
+    uint64_t before, first, last, begin_ns;
+    int status = rg_comm_seq(self->comm, &before);
 
     if (status != RG_OK)
         return status;
-    first++;
-    last = first + (uint64_t)self->scenario->batch - 1;
+    first = before + 1;
+    last = before + batch - before % batch;
+    self->launches = (int)(last - before);
     status = load(self, last);
     rg_recovery_at(self, RG_FAULT_IN_START, first);
     rg_recovery_mid_begin(self, first);
     begin_ns = rg_now_ns();
     if (status == RG_OK)
-        status = launch_batch(self);
+        status = launch_all(self);
     if (status == RG_OK)
         status = rg_stream_synchronize(self->stream);
     self->launch_ns = rg_now_ns() - begin_ns;
