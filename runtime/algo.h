@@ -20,9 +20,9 @@ struct rg_launch;
 struct rg_team;
 
 enum rg_algo_flags {
-    RG_ALGO_DIRECT = 1 << 0, /* needs loads and stores to every peer */
+    RG_ALGO_DIRECT = 1 << 0,  /* needs loads and stores to every peer */
     RG_ALGO_PACKETS = 1 << 1, /* can run from the hot line: the small path */
-    RG_ALGO_SMALL = 1 << 2 /* its small blocks go by all_reduce's packets */
+    RG_ALGO_SMALL = 1 << 2    /* its small blocks go by all_reduce's packets */
 };
 
 /* What a workspace is laid out for; constant for a communicator. */
@@ -39,6 +39,9 @@ struct rg_limits {
     /* What an epoch must find zero: so many bytes at the area's start.
      * RG_ALGO_PACKETS: as many of its slots as are used. */
     uint64_t head;
+    /* Bytes of the head that a buffer's byte stands for: it need be zero no
+     * further than the largest buffer that is served reaches. 0: all of it. */
+    uint64_t head_rate;
 };
 
 /* Runs one team's thread on the emulated device. */

@@ -17,7 +17,8 @@
 
 #define RG_EXCHANGE_LL_AREA "exchange_ll"
 
-enum { RG_EXCHANGE_LL_UNITS = 65536 }; /* of all writers, in one half */
+/* Of all writers, in one half. */
+enum { RG_EXCHANGE_LL_UNITS = 2 * RG_PACKET_UNITS };
 
 struct rg_exchange_ll {
     struct rg_packets packets;
@@ -135,6 +136,9 @@ RG_FN uint64_t rg_exchange_ll_layout(const struct rg_shape *shape,
     limits_out->max_chunk = 0;
     limits_out->head =
         units ? RG_PACKETS_HEAD + rg_packets_bytes(units * capacity) : 0;
+    /* Two halves of a packet for each unit of each of the blocks. */
+    limits_out->head_rate =
+        2 * RG_PACKET_BYTES / RG_PACKET_PAYLOAD * capacity / blocks;
     return limits_out->head;
 }
 

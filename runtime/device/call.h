@@ -39,8 +39,8 @@ struct rg_call {
     uint64_t count; /* elements */
     int root;       /* dense rank, where the collective has one */
     const struct rg_launch *launch;
-    uint64_t step;  /* where the algorithm is, for reports */
-    int refused;    /* this thread had a signal refused */
+    uint64_t step; /* where the algorithm is, for reports */
+    int refused;   /* this thread had a signal refused */
 };
 
 struct rg_waiter {

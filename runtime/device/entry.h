@@ -185,7 +185,8 @@ RG_FN struct rg_open rg_open_rare(struct rg_comm_dev *dev, struct rg_team *team,
 
 enum {
     RG_LINE_WORDS = RG_LINE / 8,
-    /* The line's words that carry a mark: packets, cursor, ranks, units, inbox. */
+    /* The line's words that carry a mark: packets, cursor, ranks, blocks,
+       inbox. */
     RG_LINE_MARKED = 0xffa9
 };
 

@@ -28,7 +28,7 @@ struct rg_hot {
     uint32_t half;
     int rank;
     int nranks;
-    uint64_t units; /* of the collectives of RG_HOT_LIST; 0: not read */
+    uint64_t blocks; /* of the collectives of RG_HOT_LIST; 0: not read */
     uint64_t mark;
     int whole; /* every mark that this thread has seen was `mark` */
     /* Where inboxes are read; null: each lane of the one warp has its own. */
@@ -38,7 +38,7 @@ struct rg_hot {
 
 /* What of the line is not its inboxes, as it was loaded. */
 struct rg_hot_words {
-    uint64_t packets, run, completed, cursor, sizes, ranks, units;
+    uint64_t packets, run, completed, cursor, sizes, ranks, blocks;
 };
 
 /* A word without its mark. */
@@ -64,7 +64,7 @@ RG_FN struct rg_hot rg_hot_unpack(const struct rg_hot_words *words,
     hot.half = (uint32_t)rg_hot_unmark(&hot, (uint32_t)words->ranks);
     hot.rank = (int)(words->ranks >> 32 & 0xffff);
     hot.nranks = (int)(words->ranks >> 48);
-    hot.units = rg_hot_unmark(&hot, words->units);
+    hot.blocks = rg_hot_unmark(&hot, words->blocks);
     hot.inboxes = inboxes;
     hot.inbox = 0;
     return hot;
@@ -78,7 +78,7 @@ RG_FN struct rg_hot_words rg_hot_words_of(const struct rg_hot_line *line)
     rg_load_relaxed_pair(&line->packets, &words.packets, &words.run);
     rg_load_relaxed_pair(&line->completed, &words.completed, &words.cursor);
     rg_load_relaxed_pair(&line->sizes, &words.sizes, &words.ranks);
-    words.units = words.packets & 1;
+    words.blocks = words.packets & 1;
     return words;
 }
 
@@ -87,7 +87,7 @@ RG_FN struct rg_hot rg_hot_read(const struct rg_hot_line *line)
 {
     struct rg_hot_words words = rg_hot_words_of(line);
 
-    words.units = rg_load_relaxed(&line->units);
+    words.blocks = rg_load_relaxed(&line->blocks);
     return rg_hot_unpack(&words, line->inbox);
 }
 
@@ -115,7 +115,7 @@ RG_FN struct rg_hot rg_hot_read_shared(const struct rg_hot_line *line)
 {
     const struct rg_hot_words words = {
         line->packets, line->packet_run, line->completed, line->cursor,
-        line->sizes,   line->ranks,      line->units};
+        line->sizes,   line->ranks,      line->blocks};
 
     return rg_hot_unpack(&words, line->inbox);
 }
@@ -154,7 +154,9 @@ RG_FN int rg_hot_slot(struct rg_hot *hot, int rank)
 /* Units of a block up to which the line serves the collective. */
 RG_FN uint64_t rg_hot_units(const struct rg_hot *hot, enum rg_hot_coll coll)
 {
-    return hot->max_bytes ? hot->units >> (4 + 12 * (int)coll) & 0xfff : 0;
+    const uint64_t size = hot->blocks >> (8 * (1 + (int)coll)) & 0xff;
+
+    return hot->max_bytes && size ? 1ull << (size - 1) : 0;
 }
 
 /* The line's word for so many invocations. */
@@ -172,13 +174,13 @@ RG_FN uint64_t rg_hot_claim(const struct rg_hot *hot)
 
 /* ---- writing, one thread ------------------------------------------------ */
 
-RG_FN uint64_t rg_hot_plan_units(const struct rg_hot_plan *plan)
+RG_FN uint64_t rg_hot_plan_blocks(const struct rg_hot_plan *plan)
 {
-    uint64_t units = 0;
+    uint64_t blocks = 0;
 
     for (int c = 0; c < RG_HOT_COLLS; c++)
-        units |= RG_HOT_UNITS(c, plan->units[c]);
-    return units;
+        blocks |= RG_HOT_SIZE(c, plan->size[c]);
+    return blocks;
 }
 
 /* While the word is held and nothing is in flight. */
@@ -197,7 +199,7 @@ RG_FN void rg_hot_write(struct rg_comm_dev *dev, const struct rg_hot_plan *plan,
     rg_store_relaxed(&line->ranks,
                      RG_HOT_RANKS(plan->packet_half, plan->rank, plan->nranks) |
                          mark);
-    rg_store_relaxed(&line->units, rg_hot_plan_units(plan) | mark);
+    rg_store_relaxed(&line->blocks, rg_hot_plan_blocks(plan) | mark);
     for (int p = 0; p < RG_HOT_PEERS; p++)
         rg_store_relaxed(&line->inbox[p],
                          RG_HOT_INBOX(plan->inbox[p], plan->slot[p]) | mark);

@@ -33,12 +33,11 @@
 #define RG_CONTROL_ARRIVALS  (RG_CONTROL_PLAN - 1)
 
 enum {
-    RG_LINE = 128,           /* bytes between words of different writers */
-    RG_HOT_PEERS = 8,        /* inbox pointers on the hot line */
-    RG_MAX_ALGOS = 16,       /* per collective */
-    RG_MAX_RULES = 32,       /* per collective, of all types */
-    RG_HOT_MAX_UNITS = 1024, /* of a block that goes by the hot line */
-    RG_MAX_CHANNELS = 64,    /* a launch has at most two teams a channel */
+    RG_LINE = 128,        /* bytes between words of different writers */
+    RG_HOT_PEERS = 8,     /* inbox pointers on the hot line */
+    RG_MAX_ALGOS = 16,    /* per collective */
+    RG_MAX_RULES = 32,    /* per collective, of all types */
+    RG_MAX_CHANNELS = 64, /* a launch has at most two teams a channel */
     RG_MAX_SLOTS = 4096
 };
 
@@ -67,8 +66,9 @@ struct rg_hot_plan {
     /* By rank: where the peer keeps the slot this rank writes (own: null). */
     uint8_t *inbox[RG_HOT_PEERS];
     uint16_t slot[RG_HOT_PEERS]; /* of the group, by rank */
-    uint16_t
-        units[RG_HOT_COLLS]; /* packets up to so many of a block; 0: never */
+    /* Blocks of up to 2^(size - 1) packets go by the line; 0: none does. */
+    uint8_t size[RG_HOT_COLLS];
+    uint8_t unused[4];
 };
 
 /*
@@ -87,14 +87,14 @@ struct rg_hot_line {
     uint64_t sizes;     /* RG_HOT_SIZES */
     uint64_t ranks;     /* RG_HOT_RANKS | mark */
     uint64_t run;       /* what ran last: RG_RUN_* */
-    uint64_t units;     /* RG_HOT_UNITS | mark */
+    uint64_t blocks;    /* RG_HOT_SIZE | mark */
     uint64_t inbox[RG_HOT_PEERS]; /* RG_HOT_INBOX | mark */
 };
 
-/* A collective's share of `units`, and what an inbox word is made of: a host
+/* A collective's byte of `blocks`, and what an inbox word is made of: a host
  * or device address has no more than 52 bits. */
-#define RG_HOT_UNITS(collective, units)                                        \
-    ((uint64_t)(units) << (4 + 12 * (collective)))
+#define RG_HOT_SIZE(collective, size)                                          \
+    ((uint64_t)(size) << (8 * (1 + (int)(collective))))
 #define RG_HOT_ADDRESS_BITS 52
 #define RG_HOT_INBOX(address, slot)                                            \
     ((uint64_t)(slot) << RG_HOT_ADDRESS_BITS | (uint64_t)(address))

@@ -198,9 +198,30 @@ static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
     return below ? below - 1 : 0;
 }
 
-/* Packets of the largest buffer that a rule gives to them; 0: none. */
-static uint64_t packets_used(const struct rg_layout *layout,
-                             const struct rg_plan *plan, int coll, int index)
+/*
+ * Units of a block up to which a collective's rules give all types' sizes to
+ * its first algorithm, if blocks of that go by the hot line.
+ */
+static uint64_t small_units(const struct rg_layout *layout,
+                            const struct rg_plan *plan, int coll)
+{
+    const uint64_t blocks =
+        rg_rule_blocks((enum rg_collective)coll, (int)plan->capacity);
+    uint64_t below = UINT64_MAX;
+
+    if (!layout->count[coll] || !(layout->algo[coll][0]->flags & RG_ALGO_SMALL))
+        return 0;
+    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
+        const uint64_t led = led_by(&plan->rules[coll], dtype, 0);
+
+        below = led < below ? led : below;
+    }
+    return below ? (below - 1) / blocks / RG_PACKET_PAYLOAD : 0;
+}
+
+/* Bytes of the largest buffer that a rule gives to an algorithm; 0: none. */
+static uint64_t bytes_used(const struct rg_layout *layout,
+                           const struct rg_plan *plan, int coll, int index)
 {
     const uint64_t most = layout->limits[coll][index].max_bytes;
     const struct rg_rules *rules = &plan->rules[coll];
@@ -210,9 +231,23 @@ static uint64_t packets_used(const struct rg_layout *layout,
         if (rules->rule[i].algo == (uint32_t)index &&
             rules->rule[i].below - 1 > bytes)
             bytes = rules->rule[i].below - 1;
+    return bytes < most ? bytes : most;
+}
+
+/* Packets of the largest buffer that goes by them; 0: none. */
+static uint64_t packets_used(const struct rg_layout *layout,
+                             const struct rg_plan *plan, int coll, int index)
+{
+    const uint64_t most = layout->limits[coll][index].max_bytes;
+    uint64_t bytes = bytes_used(layout, plan, coll, index);
+
     /* Other collectives' small blocks may go by them (RG_HOT_LIST). */
-    if (bytes && bytes < RG_HOT_MAX_UNITS * RG_PACKET_PAYLOAD)
-        bytes = RG_HOT_MAX_UNITS * RG_PACKET_PAYLOAD;
+    for (int other = 0; bytes && other < RG_COLL_COUNT; other++) {
+        const uint64_t small =
+            small_units(layout, plan, other) * RG_PACKET_PAYLOAD;
+
+        bytes = small > bytes ? small : bytes;
+    }
     bytes = bytes < most ? bytes : most;
     return (bytes + RG_PACKET_PAYLOAD - 1) / RG_PACKET_PAYLOAD;
 }
@@ -237,6 +272,12 @@ static struct rg_part part_of(const struct rg_layout *layout,
     struct rg_part part = {plan->workspace + layout->offset[coll][index],
                            align_up(limits->head, RG_PACKET_BYTES), 0, 1};
 
+    if (limits->head_rate)
+        part.bytes =
+            align_up(limits->head - limits->head_rate *
+                                        (limits->max_bytes -
+                                         bytes_used(layout, plan, coll, index)),
+                     RG_PACKET_BYTES);
     if (!(layout->algo[coll][index]->flags & RG_ALGO_PACKETS))
         return part;
     part.bytes = packets_used(layout, plan, coll, index) * RG_PACKET_BYTES;
@@ -245,14 +286,19 @@ static struct rg_part part_of(const struct rg_layout *layout,
     return part;
 }
 
-/* A shared area is one part. */
-static int is_listed(const struct rg_part *parts, int count,
-                     const struct rg_part *part)
+/* A shared area is one part, of what most of it is used: how many there are. */
+static int part_add(struct rg_part *parts, int count,
+                    const struct rg_part *part)
 {
-    for (int i = 0; i < count; i++)
-        if (parts[i].offset == part->offset)
-            return 1;
-    return 0;
+    int i = 0;
+
+    while (i < count && parts[i].offset != part->offset)
+        i++;
+    if (i == count)
+        parts[count++] = *part;
+    else if (part->bytes > parts[i].bytes)
+        parts[i].bytes = part->bytes;
+    return count;
 }
 
 int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
@@ -264,44 +310,34 @@ int rg_plan_parts(const struct rg_layout *layout, const struct rg_plan *plan,
         for (int i = 0; i < layout->count[coll]; i++) {
             const struct rg_part part = part_of(layout, plan, coll, i);
 
-            if (part.bytes && is_used(plan, coll, i) &&
-                !is_listed(parts_out, count, &part))
-                parts_out[count++] = part;
+            if (part.bytes && is_used(plan, coll, i))
+                count = part_add(parts_out, count, &part);
         }
     return count;
 }
 
-/* Units of a block up to which a collective's small path is that of the hot
- * line: as far as every type gives sizes to it first. */
-static uint16_t small_units(const struct rg_layout *layout,
-                            const struct rg_plan *plan, int coll)
+/* The code of the largest power of two that neither bound is below. */
+static uint8_t size_code(uint64_t units, uint64_t slots)
 {
-    const uint64_t blocks =
-        rg_rule_blocks((enum rg_collective)coll, (int)plan->capacity);
-    uint64_t below = UINT64_MAX, units;
+    uint8_t size = 0;
 
-    if (!layout->count[coll] || !(layout->algo[coll][0]->flags & RG_ALGO_SMALL))
-        return 0;
-    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
-        const uint64_t led = led_by(&plan->rules[coll], dtype, 0);
-
-        below = led < below ? led : below;
-    }
-    units = below ? (below - 1) / blocks / RG_PACKET_PAYLOAD : 0;
-    return (uint16_t)(units < RG_HOT_MAX_UNITS ? units : RG_HOT_MAX_UNITS);
+    while (1ull << size <= units && 1ull << size <= slots)
+        size++;
+    return size;
 }
 
-/* By all_reduce's packets, of which there must be enough. */
+/* By all_reduce's packets, where those go by the line. */
 static void small_excerpt(const struct rg_layout *layout,
                           const struct rg_plan *plan,
                           struct rg_hot_plan *hot_out)
 {
     const uint64_t slots = hot_out->packet_stride / RG_PACKET_BYTES;
 
-    if (!hot_out->packet_max_bytes || slots < RG_HOT_MAX_UNITS)
+    if (!hot_out->packet_max_bytes)
         return;
 #define RG_X(name)                                                             \
-    hot_out->units[RG_HOT_##name] = small_units(layout, plan, RG_COLL_##name);
+    hot_out->size[RG_HOT_##name] =                                             \
+        size_code(small_units(layout, plan, RG_COLL_##name), slots);
     RG_HOT_LIST(RG_X)
 #undef RG_X
 }

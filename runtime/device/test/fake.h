@@ -126,7 +126,7 @@ static inline void fake_mark(struct fake *fake, uint64_t mark)
     line->packets = (line->packets & ~1ull) | mark;
     line->cursor = (line->cursor & ~1ull) | mark;
     line->ranks = (line->ranks & ~1ull) | mark;
-    line->units = (line->units & ~1ull) | mark;
+    line->blocks = (line->blocks & ~1ull) | mark;
     for (int p = 0; p < RG_HOT_PEERS; p++)
         line->inbox[p] = (line->inbox[p] & ~1ull) | mark;
 }

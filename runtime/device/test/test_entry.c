@@ -336,7 +336,7 @@ static void a_torn_line_proves_no_claim(void **state)
 {
     struct fake *fake = *state;
     uint64_t *const marked[] = {&fake->dev.hot.packets, &fake->dev.hot.cursor,
-                                &fake->dev.hot.ranks, &fake->dev.hot.units};
+                                &fake->dev.hot.ranks, &fake->dev.hot.blocks};
     struct rg_hot hot;
 
     fake->call.team.count = 1;

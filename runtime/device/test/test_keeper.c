@@ -51,7 +51,7 @@ static void order_open(struct fake *fake, uint64_t index)
         orders->hot.slot[p] = (uint16_t)(RG_MAX_SLOTS - 1 - p);
     }
     for (int c = 0; c < RG_HOT_COLLS; c++)
-        orders->hot.units[c] = (uint16_t)(RG_HOT_MAX_UNITS - c);
+        orders->hot.size[c] = (uint8_t)(c ? 10 + c : 0);
     orders->index = index;
     orders->ended = ENDED;
     orders->park_ns = PARK_NS;
@@ -87,10 +87,10 @@ static void check_line(const struct fake *fake, int index)
                          (uint8_t *)fake->region[0] + 16 * p);
         assert_int_equal(rg_hot_slot(&hot, p), RG_MAX_SLOTS - 1 - p);
     }
-    assert_int_equal(fake->dev.hot.units & 1, index);
+    assert_int_equal(fake->dev.hot.blocks & 1, index);
     for (int c = 0; c < RG_HOT_COLLS; c++)
         assert_int_equal(rg_hot_units(&hot, (enum rg_hot_coll)c),
-                         RG_HOT_MAX_UNITS - c);
+                         c ? 1 << (9 + c) : 0);
     assert_true(rg_hot_claim(&hot) == fake->dev.control);
 }
 
