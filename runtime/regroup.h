@@ -100,7 +100,7 @@ struct rg_context_config {
     int device_ordinal;                 /* CUDA device; ignored by emu */
     const struct rg_algo *const *algos; /* null-terminated, borrowed */
     enum rg_backend backend; /* UNSET: the preference variables decide */
-    size_t region_bytes;     /* 0: RG_REGION_BYTES, else 640M; CUDA: 2G */
+    size_t region_bytes;     /* 0: RG_REGION_BYTES, else 640M; CUDA: 4G */
     int capacity;            /* slots of a group; 0: size */
     int emu_team_width;      /* threads a team on emu; 0: 1 */
     int emu_max_teams;       /* teams a launch on emu; 0: by cores */

@@ -30,7 +30,7 @@
     X(gate_us, "RG_GATE_US", 20, "us",                                         \
       "a device wait looks at the abort word once per gate")                   \
     X(region_bytes, "RG_REGION_BYTES", 0, "bytes",                             \
-      "registered region per rank and device; 0: 640M on emu, 2G on CUDA")     \
+      "registered region per rank and device; 0: 640M on emu, 4G on CUDA")     \
     X(workspaces, "RG_WORKSPACES", 3, "count",                                 \
       "workspace generations per communicator, 2 to 8")                        \
     X(node_ranks, "RG_NODE_RANKS", 0, "count",                                 \

@@ -18,7 +18,7 @@
 
 /* Bytes; of memory files on emu, whose pages exist once they are touched. */
 #define CONTEXT_REGION_EMU  (640ull << 20)
-#define CONTEXT_REGION_CUDA (2ull << 30)
+#define CONTEXT_REGION_CUDA (4ull << 30)
 
 /*
  * Two ranks are on one host when they share a kernel (boot id), a network
