@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness/call.h"
 #include "harness/wait.h"
 #include "validate/recovery_member.h"
 
@@ -56,6 +57,16 @@ static uint32_t get(const struct rg_recovery_member *self, size_t i)
     return (uint32_t)real;
 }
 
+static int load_calls(struct rg_recovery_member *self, uint64_t seq)
+{
+    int status = RG_OK;
+
+    for (int i = 0; i < self->ncalls && status == RG_OK; i++)
+        status = rg_block_call_load(&self->calls[i],
+                                    salt_of(self, seq) + (uint64_t)i);
+    return status;
+}
+
 static int load(struct rg_recovery_member *self, uint64_t seq)
 {
     const size_t count = (size_t)self->scenario->count;
@@ -68,6 +79,69 @@ static int load(struct rg_recovery_member *self, uint64_t seq)
         put(self, i, element(salt, self->job->rank, i));
     return rg_memcpy(self->context, self->send, self->host,
                      rg_recovery_bytes(self->scenario));
+}
+
+/* ---- collectives -------------------------------------------------------- */
+
+/* In place where there is such a thing, for every other. */
+static struct rg_block_call call_of(const struct rg_recovery_member *self,
+                                    enum rg_collective collective)
+{
+    return (struct rg_block_call){.collective = collective,
+                                  .dtype = RG_f32,
+                                  .op = RG_sum,
+                                  .in_place = rg_call_has_inplace(collective) &&
+                                              collective % 2,
+                                  .count = (size_t)self->scenario->block,
+                                  .root = self->scenario->root};
+}
+
+int rg_recovery_calls_create(struct rg_recovery_member *self)
+{
+    const struct rg_blocks blocks = {
+        .context = self->context,
+        .comm = self->comm,
+        .stream = self->stream,
+        .device = (enum rg_device_kind)self->scenario->device,
+        .slot = self->job->rank,
+        .slots = self->job->size};
+    int status = RG_OK;
+
+    for (int c = 0; c < RG_COLL_COUNT && status == RG_OK; c++) {
+        struct rg_block_call *call = &self->calls[self->ncalls];
+
+        if (!(self->scenario->collectives >> c & 1))
+            continue;
+        *call = call_of(self, (enum rg_collective)c);
+        status = rg_block_call_create(&blocks, call);
+        self->ncalls += status == RG_OK;
+    }
+    return status;
+}
+
+void rg_recovery_calls_destroy(struct rg_recovery_member *self)
+{
+    while (self->ncalls > 0)
+        rg_block_call_destroy(&self->calls[--self->ncalls]);
+}
+
+/* Those that are committed, also where the step is not: each by those who
+ * took part in it. */
+static void check_calls(struct rg_recovery_member *self,
+                        struct rg_recovery_line *lines)
+{
+    char text[200];
+
+    for (int i = 0; i < self->ncalls; i++) {
+        if (lines[i].state != RG_OUTCOME_COMMITTED ||
+            rg_block_call_check(&self->calls[i], lines[i].participants, text,
+                                sizeof(text)) == RG_OK)
+            continue;
+        lines[i].wrong++;
+        fprintf(stderr, "rank %d: seq %llu, members %#llx: %s\n",
+                self->job->rank, (unsigned long long)lines[i].seq,
+                (unsigned long long)lines[i].participants, text);
+    }
 }
 
 /* ---- transfer probes ---------------------------------------------------- */
@@ -137,6 +211,12 @@ static int check(struct rg_recovery_member *self, uint64_t seq,
 
 static int launch(struct rg_recovery_member *self)
 {
+    int status = RG_OK;
+
+    for (int i = 0; i < self->ncalls && status == RG_OK; i++)
+        status = rg_block_call_launch(&self->calls[i]);
+    if (status != RG_OK)
+        return status;
     return rg_all_reduce(self->send, self->recv, (size_t)self->scenario->count,
                          (enum rg_dtype)self->scenario->dtype, RG_sum,
                          self->comm, self->stream);
@@ -160,9 +240,11 @@ int rg_recovery_capture(struct rg_recovery_member *self)
 /* All launches of a step have the last one's inputs: only it is looked at. */
 static int launch_batch(struct rg_recovery_member *self)
 {
+    /* Launched together with a step's collectives, or in their graph. */
+    const int n = self->scenario->batch - self->ncalls;
     int status = RG_OK;
 
-    for (int i = 0; i < self->scenario->batch && status == RG_OK; i++)
+    for (int i = 0; i < n && status == RG_OK; i++)
         if (self->scenario->probe && i + 1 < self->scenario->batch)
             status = rg_probes_launch(&self->probes, &self->request, self->comm,
                                       self->stream);
@@ -219,6 +301,7 @@ static int try_outcomes(struct rg_recovery_member *self, uint64_t first)
     if (status != RG_OK)
         return status;
     self->report->lines += n;
+    check_calls(self, lines);
     status = check_range(self, lines, n);
     self->aborted = lines[n - 1].state == RG_OUTCOME_ABORTED;
     if (status != RG_OK || self->aborted)
@@ -284,6 +367,8 @@ int rg_recovery_step(struct rg_recovery_member *self)
     first++;
     last = first + (uint64_t)self->scenario->batch - 1;
     status = load(self, last);
+    if (status == RG_OK)
+        status = load_calls(self, last);
     rg_recovery_at(self, RG_FAULT_IN_START, first);
     rg_recovery_mid_begin(self, first);
     begin_ns = rg_now_ns();
