@@ -248,10 +248,10 @@ regroup-policy 1
 unit bytes-per-rank-buffer
 topology any
 all_reduce any 2 0 inf ring - - - - - -
+reduce_scatter any 2 0 inf direct - - - - - -
 broadcast any 2 0 99 direct - - - - - -
 broadcast any 2 99 inf chain - - 4096 - - -
 barrier any 2 0 inf dissemination - - - - - -
-reduce_scatter any 2 0 inf direct - - - - - -
 EOT
 [ "$("$tune" export "$tap_work/many.rgp" --format ompi 2>"$tap_work/lost" |
     sed 's/ *#.*//' | tr '\n' ';')" = \
