@@ -362,6 +362,15 @@ static void take_idle(struct rg_hub *hub, struct seat *seat,
     finish(hub, RG_OK);
 }
 
+static void take_absent(struct rg_hub *hub, struct seat *seat)
+{
+    seat->absent = 1;
+    for (int to = 0; to < hub->size; to++)
+        tell(&hub->seats[to], RG_FRAME_ABSENT, 0, (int)(seat - hub->seats),
+             NULL);
+    gather(hub);
+}
+
 static void handle(struct rg_hub *hub, struct seat *seat,
                    const struct rg_frame *head, const void *body)
 {
@@ -374,8 +383,7 @@ static void handle(struct rg_hub *hub, struct seat *seat,
         gather(hub);
         break;
     case RG_FRAME_ABSENT:
-        seat->absent = 1;
-        gather(hub);
+        take_absent(hub, seat);
         break;
     case RG_FRAME_TICKET:
         hand_on_ticket(hub, head, body);

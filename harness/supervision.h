@@ -57,17 +57,19 @@ enum rg_frame_kind {
     RG_FRAME_ALLGATHER,  /* body: this rank's share. Also on to the hub */
     RG_FRAME_INJECT,     /* body: struct rg_injection */
     RG_FRAME_GET_TICKET, /* value: answer when there is a later one */
+    RG_FRAME_GET_ENDS,   /* value: rank */
     /* worker to supervisor, no answer */
     RG_FRAME_REPORT, /* body: opaque */
     RG_FRAME_EVENT,  /* body: struct rg_event */
     RG_FRAME_TICKET, /* body: opaque. On to the hub, and from it to all */
     /* supervisor to worker */
     RG_FRAME_WELCOME, /* value: life; body: struct rg_welcome, scenario */
-    RG_FRAME_REPLY,   /* value: status, or number of the ticket */
+    RG_FRAME_REPLY,   /* value: status, number of the ticket, or count */
     /* supervisor to hub */
-    RG_FRAME_HELLO,  /* value: rank; body: the key, 8 bytes */
-    RG_FRAME_ABSENT, /* the worker ended: it takes part in no exchange */
-    RG_FRAME_IDLE,   /* id: restarts that came; body: struct rg_fate, records */
+    RG_FRAME_HELLO, /* value: rank; body: the key, 8 bytes */
+    /* The worker ended: it takes part in no exchange. On to all; value: rank */
+    RG_FRAME_ABSENT,
+    RG_FRAME_IDLE, /* id: restarts that came; body: struct rg_fate, records */
     RG_FRAME_RESTART, /* body: struct rg_injection. On to that rank */
     /* hub to supervisor */
     RG_FRAME_GATHERED, /* id: as asked; value: status; body: all shares */

@@ -72,6 +72,7 @@ struct rg_supervisor {
     struct rg_hub *hub;     /* rank 0's, else null */
     struct rg_wire link;    /* to the hub */
     struct pollfd *entries; /* [3 + size] */
+    int *ends;              /* [size]: workers that ended, of this scenario */
 
     /* Of the running scenario. */
     const struct rg_scenario *scenario; /* borrowed */
@@ -89,6 +90,11 @@ struct rg_supervisor {
     uint32_t restarts; /* asked for through the hub */
     int said_idle;
 };
+
+static int is_rank(const struct rg_supervisor *self, int rank)
+{
+    return rank >= 0 && rank < self->job->size;
+}
 
 static void note_failure(struct rg_supervisor *self, int status)
 {
@@ -485,7 +491,7 @@ static int inject(struct rg_supervisor *self, uint32_t id,
     const uint64_t now = rg_now_ns();
 
     if (injection->action == RG_FAULT_REJOIN && !own) {
-        if (injection->rank < 0 || injection->rank >= self->job->size)
+        if (!is_rank(self, injection->rank))
             return RG_EINVAL;
         tell_hub(self, RG_FRAME_RESTART, 0, injection, sizeof *injection);
         return RG_OK;
@@ -572,6 +578,10 @@ static void take_from_worker(struct rg_supervisor *self,
         self->life.ticket_ask = head->id;
         answer_ticket(self);
         break;
+    case RG_FRAME_GET_ENDS:
+        reply(self, head->id,
+              is_rank(self, head->value) ? self->ends[head->value] : RG_EINVAL);
+        break;
     case RG_FRAME_REPORT:
         note(self, RG_RECORD_REPORT, body, head->bytes);
         break;
@@ -629,8 +639,7 @@ static void take_result(struct rg_supervisor *self, const struct rg_frame *head,
 {
     struct rg_rank_supervision *rank;
 
-    if (head->value < 0 || head->value >= self->job->size ||
-        head->bytes < sizeof rank->fate) {
+    if (!is_rank(self, head->value) || head->bytes < sizeof rank->fate) {
         note_failure(self, RG_EPROTO);
         return;
     }
@@ -648,6 +657,10 @@ static void take_from_hub(struct rg_supervisor *self,
     case RG_FRAME_GATHERED:
         tell_worker(self, RG_FRAME_REPLY, head->id, head->value, body,
                     head->bytes);
+        break;
+    case RG_FRAME_ABSENT:
+        if (is_rank(self, head->value))
+            self->ends[head->value]++;
         break;
     case RG_FRAME_TICKET:
         take_ticket(self, head, body);
@@ -783,6 +796,7 @@ static void begin(struct rg_supervisor *self,
     self->status = RG_OK;
     self->life = (struct life){.number = -1};
     memset(self->timers, 0, sizeof self->timers);
+    memset(self->ends, 0, (size_t)self->job->size * sizeof *self->ends);
     self->fate = (struct rg_fate){0};
     self->records.used = 0;
     self->ticket_number = 0;
@@ -872,7 +886,9 @@ static int create(const struct rg_job *job, struct rg_supervisor **out)
     rg_wire_init(&self->link, -1);
     *out = self;
     self->entries = calloc(3 + (size_t)job->size, sizeof *self->entries);
-    status = self->entries ? rg_self_init(&self->self) : RG_ENOMEM;
+    self->ends = calloc((size_t)job->size, sizeof *self->ends);
+    status =
+        self->entries && self->ends ? rg_self_init(&self->self) : RG_ENOMEM;
     return status;
 }
 
@@ -911,5 +927,6 @@ void rg_supervisor_destroy(struct rg_supervisor *self)
     rg_bytes_fini(&self->ticket);
     rg_self_fini(&self->self);
     free(self->entries);
+    free(self->ends);
     free(self);
 }

@@ -314,6 +314,20 @@ int rg_worker_ticket(struct rg_worker *worker, int known, int timeout_ms,
     return RG_OK;
 }
 
+int rg_worker_ends(struct rg_worker *worker, int rank, int *ends_out)
+{
+    const struct rg_frame head = {.kind = RG_FRAME_GET_ENDS, .value = rank};
+    struct request request = {0};
+    int status = ask(worker, &request, &head, NULL, UINT64_MAX);
+
+    rg_bytes_fini(&request.body);
+    if (status == RG_OK && request.value < 0)
+        status = request.value;
+    if (status == RG_OK)
+        *ends_out = request.value;
+    return status;
+}
+
 int rg_worker_inject(struct rg_worker *worker,
                      const struct rg_injection *injection)
 {

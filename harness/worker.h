@@ -58,6 +58,13 @@ int rg_worker_ticket(struct rg_worker *worker, int known, int timeout_ms,
                      void **ticket_out, size_t *bytes_out, int *number_out);
 
 /*
+ * How many processes of a rank have ended, of this scenario and as far as this
+ * rank's supervisor has heard: what a launcher knows, and the group may not.
+ * RG_EINVAL: there is no such rank.
+ */
+int rg_worker_ends(struct rg_worker *worker, int rank, int *ends_out);
+
+/*
  * Has a fault injected and counted.
  *   KILL, STOP  this rank, by its supervisor, delay_ns from now. Without a
  *               delay a kill does not return, and a stop returns when the

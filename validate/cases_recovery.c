@@ -146,13 +146,13 @@ static const struct recovery {
         .flags = ON_LEGACY),
     ROW("rejoin.exit", 2,
         "at seq 5 phase idle rank %V rejoin; at seq 5 phase idle rank %V exit"),
+    /* It is started anew once the others have gone on without it, in view 2:
+     * else they may hear of its death by its return, and both be one view. */
     ROW("rejoin.kill_during", 4,
-        "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
-        "kill;"
+        "at seq 8 phase idle rank %V rejoin; at seq 5 phase start rank %V kill;"
         "at view 3 phase quiesce rank %O kill"),
     ROW("rejoin.dies_again", 2,
-        "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
-        "kill;"
+        "at seq 8 phase idle rank %V rejoin; at seq 5 phase start rank %V kill;"
         "at view 3 phase apply rank %V rejoin; at view 3 phase apply rank %V "
         "kill"),
     ROW("rejoin.ten", 2,

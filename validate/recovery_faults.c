@@ -15,20 +15,27 @@ static int ends_a_life(const struct rg_fault *fault)
            fault->action == RG_FAULT_ERROR;
 }
 
-/* What the rank's earlier processes have seen to: up to their ends. */
-static void count_earlier_lives(struct rg_recovery_member *self)
+/*
+ * What the rank's earlier processes have seen to, up to their ends, is counted;
+ * what is behind this one's end is for later ones, also where it is due before:
+ * views may run ahead of a plan that counts two for a death and the return.
+ */
+static void share_with_other_lives(struct rg_recovery_member *self)
 {
     struct rg_fault_plan *plan = self->faults.plan;
     int lives = rg_worker_life(self->worker);
+    int i = 0;
 
-    for (int i = 0; i < rg_fault_plan_size(plan) && lives > 0; i++) {
+    for (; i < rg_fault_plan_size(plan) && lives >= 0; i++) {
         const struct rg_fault *fault = rg_fault_plan_entry(plan, i);
 
         if (fault->rank != self->job->rank)
             continue;
-        rg_fault_plan_count(plan, i);
+        if (lives > 0)
+            rg_fault_plan_count(plan, i);
         lives -= ends_a_life(fault);
     }
+    self->faults.end = i;
 }
 
 int rg_recovery_faults_create(struct rg_recovery_member *self)
@@ -39,7 +46,7 @@ int rg_recovery_faults_create(struct rg_recovery_member *self)
     if (status != RG_OK)
         return status;
     pthread_mutex_init(&self->faults.lock, NULL);
-    count_earlier_lives(self);
+    share_with_other_lives(self);
     return RG_OK;
 }
 
@@ -62,6 +69,9 @@ static int take_due(struct rg_recovery_member *self, int rank,
 
     pthread_mutex_lock(&faults->lock);
     entry = rg_fault_plan_due(faults->plan, 0, rank, moment);
+    if (moment->trigger == RG_FAULT_AT_VIEW && rank == self->job->rank &&
+        entry >= faults->end)
+        entry = -1;
     if (entry >= 0) {
         *fault_out = *rg_fault_plan_entry(faults->plan, entry);
         rg_fault_plan_count(faults->plan, entry);

@@ -12,6 +12,7 @@
 /* Elements that carry votes: their sums are what all members decide by. */
 enum rg_vote {
     RG_VOTE_ADMIT = 0, /* I see ranks that wait to be let in */
+    RG_VOTE_VOUCH,     /* I know that who is lost for good has ended */
     RG_VOTE_LATE,      /* the time is over */
     RG_VOTE_PENDING,   /* faults are still to come */
     RG_VOTE_COUNT
@@ -21,6 +22,7 @@ enum rg_vote {
 struct rg_recovery_faults {
     pthread_mutex_t lock; /* of the plan: the probe has its own thread */
     struct rg_fault_plan *plan;
+    int end;          /* of the entries at views that this process sees to */
     uint64_t dropped; /* ranks to which this one sends nothing */
     int abandoned;    /* the device has failed: nothing more to do here */
     /* A fault in the midst of a launch is committed by a thread. */
@@ -52,14 +54,16 @@ struct rg_recovery_member {
     uint64_t votes[RG_VOTE_COUNT];   /* in the next step's input */
     uint64_t counted[RG_VOTE_COUNT]; /* all members', in the last committed */
     uint64_t launch_ns;              /* from the last launch to its end */
+    int launches;                    /* of the step at hand */
     int aborted;                     /* the last step was */
     /* As committed last. */
     uint64_t first_epoch; /* of all */
     uint64_t epoch;
     uint64_t participants;
     int steps_in_epoch;
-    int settled;     /* steps in which nothing was left to happen */
-    uint64_t failed; /* slots that a notice has named, in this epoch */
+    int settled;      /* steps in which nothing was left to happen */
+    uint64_t failed;  /* slots that a notice has named, in this epoch */
+    uint64_t vouched; /* ranks, lost for good, that all have vouched for */
 };
 
 /* ---- faults ------------------------------------------------------------- */

@@ -125,25 +125,6 @@ void rg_recovery_calls_destroy(struct rg_recovery_member *self)
         rg_block_call_destroy(&self->calls[--self->ncalls]);
 }
 
-/* Those that are committed, also where the step is not: each by those who
- * took part in it. */
-static void check_calls(struct rg_recovery_member *self,
-                        struct rg_recovery_line *lines)
-{
-    char text[200];
-
-    for (int i = 0; i < self->ncalls; i++) {
-        if (lines[i].state != RG_OUTCOME_COMMITTED ||
-            rg_block_call_check(&self->calls[i], lines[i].participants, text,
-                                sizeof(text)) == RG_OK)
-            continue;
-        lines[i].wrong++;
-        fprintf(stderr, "rank %d: seq %llu, members %#llx: %s\n",
-                self->job->rank, (unsigned long long)lines[i].seq,
-                (unsigned long long)lines[i].participants, text);
-    }
-}
-
 /* ---- transfer probes ---------------------------------------------------- */
 
 int rg_recovery_probes_create(struct rg_recovery_member *self)
@@ -163,6 +144,12 @@ int rg_recovery_probes_create(struct rg_recovery_member *self)
         self->context, rg_transfer_source_bytes(&self->request), &self->probes);
     return status == RG_OK ? rg_probes_ask(&self->probes, &self->request)
                            : status;
+}
+
+/* All launches of the step at hand but the last, if there are more. */
+static int has_probes(const struct rg_recovery_member *self)
+{
+    return self->scenario->probe && self->launches > 1;
 }
 
 /* Whatever has arrived, also in an epoch that has ended, was right. */
@@ -204,22 +191,28 @@ static int check(struct rg_recovery_member *self, uint64_t seq,
     }
     for (size_t i = 0; i < RG_VOTE_COUNT; i++)
         self->counted[i] = get(self, i);
-    return self->scenario->probe ? check_probes(self, line) : RG_OK;
+    return has_probes(self) ? check_probes(self, line) : RG_OK;
 }
 
 /* ---- launches ----------------------------------------------------------- */
 
-static int launch(struct rg_recovery_member *self)
+/* The launch in this place of a step: its collectives come first. */
+static int launch(struct rg_recovery_member *self, int place)
 {
-    int status = RG_OK;
-
-    for (int i = 0; i < self->ncalls && status == RG_OK; i++)
-        status = rg_block_call_launch(&self->calls[i]);
-    if (status != RG_OK)
-        return status;
+    if (place < self->ncalls)
+        return rg_block_call_launch(&self->calls[place]);
     return rg_all_reduce(self->send, self->recv, (size_t)self->scenario->count,
                          (enum rg_dtype)self->scenario->dtype, RG_sum,
                          self->comm, self->stream);
+}
+
+static int launch_from(struct rg_recovery_member *self, int place)
+{
+    int status = RG_OK;
+
+    for (; place <= self->ncalls && status == RG_OK; place++)
+        status = launch(self, place);
+    return status;
 }
 
 int rg_recovery_capture(struct rg_recovery_member *self)
@@ -231,28 +224,67 @@ int rg_recovery_capture(struct rg_recovery_member *self)
     self->report->captures++;
     status = rg_graph_begin(self->stream);
     if (status == RG_OK)
-        status = launch(self);
+        status = launch_from(self, 0);
     if (status == RG_OK)
         status = rg_graph_end(self->stream, &self->graph);
     return status;
 }
 
-/* All launches of a step have the last one's inputs: only it is looked at. */
-static int launch_batch(struct rg_recovery_member *self)
+/* The place of the step's first launch: what is left of one is not all of the
+ * graph. */
+static int first_place(const struct rg_recovery_member *self)
 {
-    /* Launched together with a step's collectives, or in their graph. */
-    const int n = self->scenario->batch - self->ncalls;
+    return self->scenario->batch - self->launches;
+}
+
+static int launch_collectives(struct rg_recovery_member *self)
+{
+    const int place = first_place(self);
+
+    return self->scenario->replay && place == 0
+               ? rg_graph_launch(self->graph, self->stream)
+               : launch_from(self, place);
+}
+
+/* All launches of a step have the last one's inputs: only it is looked at,
+ * but for collectives. */
+static int launch_all(struct rg_recovery_member *self)
+{
     int status = RG_OK;
 
-    for (int i = 0; i < n && status == RG_OK; i++)
-        if (self->scenario->probe && i + 1 < self->scenario->batch)
+    if (self->ncalls > 0)
+        return launch_collectives(self);
+    for (int i = 0; i < self->launches && status == RG_OK; i++)
+        if (has_probes(self) && i + 1 < self->launches)
             status = rg_probes_launch(&self->probes, &self->request, self->comm,
                                       self->stream);
         else
             status = self->scenario->replay
                          ? rg_graph_launch(self->graph, self->stream)
-                         : launch(self);
+                         : launch(self, 0);
     return status;
+}
+
+/* Those that are committed, also where the step is not: each by those who
+ * took part in it. */
+static void check_calls(struct rg_recovery_member *self,
+                        struct rg_recovery_line *lines)
+{
+    const int first = first_place(self);
+    char text[200];
+
+    for (int place = first; place < self->ncalls; place++) {
+        struct rg_recovery_line *line = &lines[place - first];
+
+        if (line->state != RG_OUTCOME_COMMITTED ||
+            rg_block_call_check(&self->calls[place], line->participants, text,
+                                sizeof(text)) == RG_OK)
+            continue;
+        line->wrong++;
+        fprintf(stderr, "rank %d: seq %llu, members %#llx: %s\n",
+                self->job->rank, (unsigned long long)line->seq,
+                (unsigned long long)line->participants, text);
+    }
 }
 
 /* ---- outcomes ----------------------------------------------------------- */
@@ -292,7 +324,7 @@ static int check_range(struct rg_recovery_member *self,
 
 static int try_outcomes(struct rg_recovery_member *self, uint64_t first)
 {
-    const int n = self->scenario->batch;
+    const int n = self->launches;
     struct rg_recovery_line *lines = &self->lines[self->report->lines];
     int status = RG_OK;
 
@@ -357,15 +389,22 @@ static int has_failed(struct rg_recovery_member *self)
     return error == RG_ETIMEDOUT || error == RG_EABORTED || error == RG_EFAILED;
 }
 
+/*
+ * A step ends where the seq is a multiple of the batch: who is let in while the
+ * others are in the midst of one, by a change that a failure began, does what
+ * is left of it and so what they do.
+ */
 int rg_recovery_step(struct rg_recovery_member *self)
 {
-    uint64_t first, last, begin_ns;
-    int status = rg_comm_seq(self->comm, &first);
+    const uint64_t batch = (uint64_t)self->scenario->batch;
+    uint64_t before, first, last, begin_ns;
+    int status = rg_comm_seq(self->comm, &before);
 
     if (status != RG_OK)
         return status;
-    first++;
-    last = first + (uint64_t)self->scenario->batch - 1;
+    first = before + 1;
+    last = before + batch - before % batch;
+    self->launches = (int)(last - before);
     status = load(self, last);
     if (status == RG_OK)
         status = load_calls(self, last);
@@ -373,7 +412,7 @@ int rg_recovery_step(struct rg_recovery_member *self)
     rg_recovery_mid_begin(self, first);
     begin_ns = rg_now_ns();
     if (status == RG_OK)
-        status = launch_batch(self);
+        status = launch_all(self);
     if (status == RG_OK)
         status = rg_stream_synchronize(self->stream);
     self->launch_ns = rg_now_ns() - begin_ns;

@@ -165,6 +165,50 @@ static int let_leave(struct rg_recovery_member *self, int slot)
     return or_later(status);
 }
 
+/* Ranks that are members no more and are not to be again. */
+static uint64_t lost_for_good(const struct rg_recovery_member *self)
+{
+    return ~(self->participants | self->scenario->members) &
+           ~(UINT64_MAX << (self->job->size - 1) << 1);
+}
+
+/*
+ * While one that was left behind may still act, nobody is let in. On another
+ * host nothing says that its process has ended but its supervisor.
+ */
+static int has_to_vouch(struct rg_recovery_member *self)
+{
+    const uint64_t lost = lost_for_good(self);
+    int ends;
+
+    if (self->participants == self->scenario->members ||
+        (lost & ~self->vouched) == 0)
+        return 0;
+    for (int rank = 0; rank < self->job->size; rank++)
+        if (lost >> rank & 1 &&
+            (rg_worker_ends(self->worker, rank, &ends) != RG_OK || ends == 0))
+            return 0;
+    return 1;
+}
+
+/* This, too, lets in who waits. */
+static int vouch(struct rg_recovery_member *self)
+{
+    const uint64_t lost = lost_for_good(self);
+    int slots[RG_RECOVERY_RANKS_MAX];
+    int status;
+    int n = 0;
+
+    for (int slot = 0; slot < RG_RECOVERY_RANKS_MAX; slot++)
+        if (lost >> slot & 1)
+            slots[n++] = slot;
+    status = rg_comm_vouch(self->comm, slots, n);
+    if (status == RG_OK)
+        self->vouched |= lost;
+    self->report->admits += status == RG_OK;
+    return or_later(status);
+}
+
 /* Takes all notices; whether anybody waits to be let in now. */
 static void hear_notices(struct rg_recovery_member *self, int timeout_ms)
 {
@@ -267,6 +311,7 @@ static void vote(struct rg_recovery_member *self)
     self->votes[RG_VOTE_LATE] =
         elapsed_ns > (uint64_t)self->scenario->limit_ms * 1000000 ||
         room < 4 * self->scenario->batch;
+    self->votes[RG_VOTE_VOUCH] = (uint64_t)has_to_vouch(self);
     self->votes[RG_VOTE_PENDING] =
         (uint64_t)rg_recovery_pending(self, seq_of(self) + 1);
 }
@@ -278,6 +323,9 @@ static int follow_votes(struct rg_recovery_member *self)
 
     rg_recovery_heal(self,
                      self->scenario->comes_back ? ~self->participants : 0);
+    if (self->counted[RG_VOTE_VOUCH] ==
+        (uint64_t)__builtin_popcountll(self->participants))
+        return vouch(self);
     if (self->counted[RG_VOTE_ADMIT])
         return admit(self);
     if (leaves_now(self))

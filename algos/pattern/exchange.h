@@ -86,6 +86,16 @@ RG_FN int rg_exchange_read(struct rg_call *call, const struct rg_exchange *s,
     return 0;
 }
 
+/* The rank's own bytes of step k. */
+RG_FN void rg_exchange_own(struct rg_call *call, const struct rg_exchange *s,
+                           const struct rg_blocks *blocks, uint64_t k)
+{
+    const uint64_t begin = s->begin + k * s->flow.chunk;
+
+    rg_blocks_own(call, blocks, begin,
+                  rg_min_u64(begin + s->flow.chunk, s->end));
+}
+
 /* What the channel's two ends leave behind. */
 RG_FN void rg_exchange_close(struct rg_call *call, const struct rg_exchange *s,
                              const struct rg_blocks *blocks, int writes,
@@ -114,12 +124,12 @@ RG_FN int rg_exchange_channel(struct rg_call *call,
         call->step = k;
         if (writes && k < s.steps && rg_exchange_write(call, &s, blocks, k))
             return 1;
+        /* While the others' are on their way. */
+        if (reads && k < s.steps)
+            rg_exchange_own(call, &s, blocks, k);
         if (reads && k > 0 && rg_exchange_read(call, &s, blocks, k - 1))
             return 1;
     }
-    /* Behind the sends: a reader elsewhere waits for those. */
-    if (reads)
-        rg_blocks_own(call, blocks, s.begin, s.end);
     rg_exchange_close(call, &s, blocks, writes, reads);
     return 0;
 }

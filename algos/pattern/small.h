@@ -32,7 +32,8 @@ RG_FN uint64_t rg_small_units(uint64_t count)
     return rg_max_u64((count + RG_UNIT_ELEMS - 1) / RG_UNIT_ELEMS, 1);
 }
 
-/* 1: the line serves a block of that size. The same for every thread. */
+/* 1: the line serves a block of that size, which is not empty. The same for
+ * every thread. */
 RG_FN int rg_small_is_hot(const struct rg_launch *launch,
                           const struct rg_hot *hot, enum rg_hot_coll coll)
 {

@@ -88,9 +88,22 @@ RG_FN int rg_tree_step(struct rg_call *call, const struct rg_tree *t,
         src = rg_flow_take(call, &t->flow, t->parent, k);
     if (!src || rg_tree_send(call, t, kind, k, src, bytes))
         return 1;
-    if (call->recv + at != src)
-        rg_team_copy(&call->team, call->recv + at, src, bytes);
-    return t->parent >= 0 ? rg_flow_give(call, &t->flow, t->parent, k) : 0;
+    if (t->parent < 0)
+        return 0;
+    rg_team_copy(&call->team, call->recv + at, src, bytes);
+    return rg_flow_give(call, &t->flow, t->parent, k);
+}
+
+/* The root's own copy of a channel's share. */
+RG_FN void rg_tree_own(struct rg_call *call, int channel)
+{
+    uint64_t begin, end;
+
+    rg_share_elems(call->count, channel, (int)call->rule->channels, &begin,
+                   &end);
+    if (call->root == (int)call->plan->rank && call->send != call->recv)
+        rg_team_copy(&call->team, call->recv + begin, call->send + begin,
+                     end - begin);
 }
 
 RG_FN int rg_tree_channel(struct rg_call *call, const enum rg_tree_kind kind,
@@ -118,14 +131,20 @@ RG_FN int rg_tree_channel(struct rg_call *call, const enum rg_tree_kind kind,
     return 0;
 }
 
-/* Of bytes. 0, or 1 for failed. */
+/* Of bytes. Given two teams a channel, one of them makes the root's own copy.
+ * 0, or 1 for failed. */
 RG_FN int rg_tree_run(struct rg_call *call, const enum rg_tree_kind kind)
 {
+    const int channels = (int)call->rule->channels;
+    const struct rg_roles roles = rg_roles_of(&call->team, channels);
+
     RG_ROLLED
-    for (int c = call->team.index; c < (int)call->rule->channels;
-         c += call->team.count)
-        if (rg_tree_channel(call, kind, c))
+    for (int c = roles.channel; c < channels; c += roles.step) {
+        if (roles.first && rg_tree_channel(call, kind, c))
             return 1;
+        if (roles.second)
+            rg_tree_own(call, c);
+    }
     return 0;
 }
 

@@ -123,16 +123,26 @@ static int toy_gather(struct rg_worker *worker)
     return RG_EXIT_PASS;
 }
 
-/* The others must hear of it rather than wait. */
+/* The others must hear of it rather than wait, and of whom. */
 static int survive(struct rg_worker *worker)
 {
+    const int size = rg_worker_job(worker)->size;
+    int ends = -1;
+
     EXPECT(barrier(worker) == RG_EFAILED);
     EXPECT(barrier(worker) == RG_EFAILED);
+    EXPECT(rg_worker_ends(worker, VICTIM % size, &ends) == RG_OK && ends > 0);
+    EXPECT(rg_worker_ends(worker, size, &ends) == RG_EINVAL);
+    EXPECT(rg_worker_ends(worker, -1, &ends) == RG_EINVAL);
     return RG_EXIT_PASS;
 }
 
 static int toy_kill(struct rg_worker *worker)
 {
+    const int victim = VICTIM % rg_worker_job(worker)->size;
+    int ends = -1;
+
+    EXPECT(rg_worker_ends(worker, victim, &ends) == RG_OK && ends == 0);
     EXPECT(barrier(worker) == RG_OK);
     if (is_victim(worker))
         inject_self(worker, RG_FAULT_KILL, 0, 0);

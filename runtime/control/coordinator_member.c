@@ -214,6 +214,14 @@ static int find_seat(const struct rg_led *led, int rank)
     return own;
 }
 
+static int has_other_straggler(const struct rg_view *view, int own)
+{
+    for (int slot = 0; slot < view->capacity; slot++)
+        if (slot != own && view->members[slot].quarantine)
+            return 1;
+    return 0;
+}
+
 static void keep_join(struct rg_led *led, int slot, int rank,
                       struct rg_message *message, struct rg_effects *effects)
 {
@@ -229,6 +237,11 @@ static void keep_join(struct rg_led *led, int slot, int rank,
         }
         join->next = led->joins;
         led->joins = join;
+        if (has_other_straggler(led->view, slot))
+            rg_effects_log(effects, RG_LOG_INFO,
+                           "group %u: rank %d waits to be let in until nobody "
+                           "left behind can act any more (rg_comm_vouch)",
+                           led->id, rank);
     }
     rg_message_ref(message);
     rg_message_unref(join->message);

@@ -522,13 +522,19 @@ static int secret_equal(const unsigned char *a, const unsigned char *b)
     return difference == 0;
 }
 
-/* A rank that has been started anew; what was known of it is void. */
+/*
+ * A rank that has been started anew: its last process has ended, which on
+ * another host nothing may tell before, for what is said to the rank now goes
+ * to the new one. What else was known of it is void.
+ */
 void rg_loop_meet(struct rg_driver *driver, int rank, uint32_t process)
 {
     struct rg_peer *peer = &driver->peers[rank];
 
     if (process <= peer->process)
         return;
+    if (!peer->has_ended)
+        tell_end(driver, rank, RG_INPUT_GONE);
     unwatch(driver, &peer->pid_fd);
     unwatch(driver, &peer->pulse_fd);
     if (peer->offered_fd >= 0)

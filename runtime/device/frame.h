@@ -147,7 +147,7 @@ RG_FN void rg_frame_entry(const struct rg_launch *launch, struct rg_team *team,
 
 #if RG_FRAME_SMALL
 
-/* What the try has left undone, by the claim that it has made. */
+/* What a launch of one team has left undone, by the claim that it has made. */
 RG_FN_COLD void rg_frame_rare(const struct rg_launch *launch,
                               struct rg_team team, uint64_t claim,
                               enum rg_op op)
@@ -163,21 +163,25 @@ RG_FN_COLD void rg_frame_rare(const struct rg_launch *launch,
         rg_frame_any(launch, &team, &open, op);
 }
 
+/* 1: each thread has a unit at most. */
+RG_FN int rg_frame_is_small(const struct rg_launch *launch,
+                            const struct rg_team *team)
+{
+    return launch->count * sizeof(rg_elem) <=
+           (uint64_t)team->threads * RG_PACKET_PAYLOAD;
+}
+
+/* The entry of one team: all that is rare is out of line. */
 RG_FN void rg_frame_small(const struct rg_launch *launch, struct rg_team *team,
                           enum rg_op op)
 {
     uint64_t claim;
 
-    if (RG_RARE(RG_FRAME_NAME(_try)(launch, team, op, &claim)))
-        rg_frame_rare(launch, *team, claim, op);
-}
-
-/* 1: each thread has a unit at most, and no more teams are needed. */
-RG_FN int rg_frame_is_small(const struct rg_launch *launch,
-                            const struct rg_team *team)
-{
-    return team->count == 1 && launch->count * sizeof(rg_elem) <=
-                                   (uint64_t)team->threads * RG_PACKET_PAYLOAD;
+    if (!rg_frame_is_small(launch, team))
+        claim = rg_claim(launch->comm, team);
+    else if (!RG_FRAME_NAME(_try)(launch, team, op, &claim))
+        return;
+    rg_frame_rare(launch, *team, claim, op);
 }
 
 #endif
@@ -215,10 +219,7 @@ RG_FRAME_BUILT(RG_X)
             const __grid_constant__ struct rg_launch launch)                   \
     {                                                                          \
         struct rg_team team = rg_team_here(1, 0);                              \
-        if (rg_frame_is_small(&launch, &team))                                 \
-            rg_frame_small(&launch, &team, RG_##op);                           \
-        else                                                                   \
-            rg_frame_entry(&launch, &team, RG_##op);                           \
+        rg_frame_small(&launch, &team, RG_##op);                               \
     }
 RG_FRAME_BUILT(RG_X)
 #undef RG_X
@@ -248,7 +249,7 @@ const struct rg_cuda_entries RG_ENTRIES_HERE = {{RG_FRAME_TABLE(RG_NONE, RG_X)},
 RG_FN void rg_frame_run(const struct rg_launch *launch, struct rg_team *team,
                         enum rg_op op)
 {
-    if (rg_frame_is_small(launch, team))
+    if (team->count == 1 && rg_frame_is_small(launch, team))
         rg_frame_small(launch, team, op);
     else
         rg_frame_entry(launch, team, op);

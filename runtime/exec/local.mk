@@ -10,6 +10,7 @@ librg_exec_a_SOURCES = \
 	runtime/exec/launch.c \
 	runtime/exec/legacy_path.c runtime/exec/legacy_path.h \
 	runtime/exec/locality.c runtime/exec/locality.h \
+	runtime/exec/nearby.c runtime/exec/nearby.h \
 	runtime/exec/plan_slot.c runtime/exec/plan_slot.h \
 	runtime/exec/proxy_path.c runtime/exec/proxy_path.h \
 	runtime/exec/routes.c runtime/exec/routes.h \
@@ -48,9 +49,13 @@ rg_unit_tests += runtime/exec/test/test_hold
 runtime_exec_test_test_hold_SOURCES = runtime/exec/test/test_hold.c
 runtime_exec_test_test_hold_LDADD = librg_exec.a librg_legacy.a librg_engine.a \
 	librg_transfer.a librg_control.a librg_policy.a librg_core.a \
-	$(CMOCKA_LIBS)
+	$(HWLOC_LIBS) $(CMOCKA_LIBS)
 
 rg_unit_tests += runtime/exec/test/test_locality
 runtime_exec_test_test_locality_SOURCES = runtime/exec/test/test_locality.c
 runtime_exec_test_test_locality_LDADD = librg_exec.a librg_policy.a librg_control.a \
 	librg_core.a $(CMOCKA_LIBS)
+
+rg_unit_tests += runtime/exec/test/test_nearby
+runtime_exec_test_test_nearby_SOURCES = runtime/exec/test/test_nearby.c
+runtime_exec_test_test_nearby_LDADD = librg_exec.a $(HWLOC_LIBS) $(CMOCKA_LIBS)

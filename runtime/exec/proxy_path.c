@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/core/log.h"
+#include "runtime/exec/nearby.h"
 #include "runtime/transfer/route_table.h"
 #include "runtime/transfer/routes/proxy/proxy.h"
 
@@ -50,6 +51,15 @@ static uint64_t segment_bytes(const struct rg_comm *comm)
            comm->context->settings.workspaces * comm->layout.bytes;
 }
 
+/* Near the device, if that is not everywhere. */
+static int find_cpus(const struct rg_context *context, cpu_set_t *cpus_out)
+{
+    struct rg_device_info info = {0};
+
+    return context->ops->info(context->device, &info) == RG_OK &&
+           rg_nearby_cpus(info.pci_bus, cpus_out);
+}
+
 /*
  * Peers write to the region itself where the host can; else to a segment of
  * the host that is laid out as the region, as far as it is used.
@@ -59,6 +69,7 @@ static int make_proxy(struct rg_comm *comm, struct rg_proxy_path *path)
     const struct rg_context *context = comm->context;
     const int here = context->ops->host_reads_device;
     char address[RG_ADDRESS_BYTES];
+    cpu_set_t cpus;
     struct rg_proxy_config config = {
         .engine = {.rank = context->config.rank,
                    .size = context->config.size,
@@ -70,6 +81,7 @@ static int make_proxy(struct rg_comm *comm, struct rg_proxy_path *path)
         .fifo = path->fifo,
         .stages = path->stages,
         .deadline_ms = context->settings.deadline_ms,
+        .cpus = find_cpus(context, &cpus) ? &cpus : NULL,
         .drives = here};
 
     rg_driver_identity(context->driver, config.engine.secret, address);

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +33,7 @@ enum {
     FIRST_SEQ = 100,
     BLOCK_MAX = 1024,
     GATHER_MS = 1500,
+    DESCRIPTORS_MAX = 256,
     NS_PER_MS = 1000000
 };
 
@@ -45,6 +49,11 @@ struct job {
     atomic_int opened[RANKS]; /* 1: went well; -1: did not */
     atomic_int step;          /* how far the conductor has come */
     int apart;                /* each rank says that it has a host of its own */
+    int held;                 /* rank + 1, whose port outlives it; 0: none */
+    atomic_int port;          /* that one */
+    atomic_int holds;         /* 1: is to answer nobody; 2: does not */
+    pid_t holder;             /* the process that has it */
+    atomic_int change;        /* all ask for one, once */
     unsigned char ticket[RANKS * BLOCK_MAX]; /* of rank 1 */
     size_t ticket_bytes;
 };
@@ -239,12 +248,95 @@ static int publish_ticket(struct rank *self)
     return 0;
 }
 
+/* The socket at which this process takes control links; -1: there is none. */
+static int find_listener(int *port_out)
+{
+    struct sockaddr_in name;
+    int fd = 3;
+
+    for (; fd < DESCRIPTORS_MAX; fd++) {
+        socklen_t length = sizeof(name);
+        socklen_t size = sizeof(int);
+        int listens = 0;
+
+        if (!getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) &&
+            listens && !getsockname(fd, (struct sockaddr *)&name, &length) &&
+            name.sin_family == AF_INET)
+            break;
+    }
+    *port_out = ntohs(name.sin_port);
+    return fd < DESCRIPTORS_MAX ? fd : -1;
+}
+
+/*
+ * Has the listener of a process that is stopped, then killed, and so keeps its
+ * host from refusing: who knocks hears nothing, for the queue is full.
+ */
+static void hold(struct job *job, int listener)
+{
+    const struct sockaddr_in name = {
+        .sin_family = AF_INET,
+        .sin_port = htons((uint16_t)atomic_load(&job->port)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int filler;
+
+    alarm(4 * WAIT_MS / 1000); /* the test has failed long before */
+    for (int fd = 3; fd < DESCRIPTORS_MAX; fd++)
+        if (fd != listener)
+            close(fd);
+    while (!atomic_load(&job->holds))
+        rg_clock_sleep_ns(NS_PER_MS);
+    filler = socket(AF_INET, SOCK_STREAM, 0);
+    if (listen(listener, 0) ||
+        connect(filler, (const struct sockaddr *)&name, sizeof(name)))
+        _exit(1);
+    atomic_store(&job->holds, 2);
+    for (;;)
+        pause();
+}
+
+static int share_listener(struct rank *self)
+{
+    struct job *job = self->job;
+    int port, listener;
+    pid_t holder;
+
+    if (!job->held || job->held - 1 != self->rank)
+        return 0;
+    listener = find_listener(&port);
+    if (listener < 0)
+        return 1;
+    atomic_store(&job->port, port);
+    holder = fork();
+    if (!holder)
+        hold(job, listener);
+    job->holder = holder;
+    return holder < 0;
+}
+
+/* Until step 1. */
+static int process_follow(struct rank *self)
+{
+    int asked = 0;
+
+    while (!atomic_load(&self->job->step)) {
+        if (!asked && atomic_load(&self->job->change)) {
+            asked = 1;
+            let_joiners_in(self);
+        }
+        if (!rank_step(self))
+            return 0;
+    }
+    return 1;
+}
+
 static void process_main(struct job *job, int rank, uint32_t process)
 {
     struct rank self = {.job = job, .rank = rank};
-    int ok = !rank_open(&self, process) &&
-             (process > 1 || !publish_ticket(&self)) &&
-             !rank_join(&self, process > 1) && rank_follow(&self, 1);
+    int ok =
+        !rank_open(&self, process) &&
+        (process > 1 || (!publish_ticket(&self) && !share_listener(&self))) &&
+        !rank_join(&self, process > 1) && process_follow(&self);
 
     rank_close(&self);
     _exit(ok ? 0 : 1);
@@ -255,8 +347,10 @@ static void start_process(struct job *job, pid_t pids[RANKS], int rank,
 {
     pids[rank] = fork();
     assert_true(pids[rank] >= 0);
-    if (!pids[rank])
+    if (!pids[rank]) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a test that has failed */
         process_main(job, rank, process);
+    }
 }
 
 static void start_processes(struct job *job, pid_t pids[RANKS])
@@ -358,6 +452,88 @@ static void a_killed_rank_comes_back_as_a_new_process(void **state)
         epoch = await(job, 0xf, RANKS, epoch);
     }
     end_processes(job, pids);
+}
+
+/* Whether somebody waits for an answer of the port that is held. */
+static int is_knocked_at(const struct job *job)
+{
+    FILE *table = fopen("/proc/net/tcp", "r");
+    char line[256];
+    int found = 0;
+
+    assert_non_null(table);
+    while (fgets(line, sizeof(line), table)) {
+        unsigned int port, state;
+
+        found |= sscanf(line, " %*d: %*x:%*x %*x:%x %x", &port, &state) == 2 &&
+                 state == 2 && (int)port == atomic_load(&job->port);
+    }
+    fclose(table);
+    return found;
+}
+
+/* No more is heard of the rank, and its host does not refuse. */
+static void kill_and_hold(struct job *job, pid_t pids[RANKS], int rank)
+{
+    assert_int_equal(kill(pids[rank], SIGSTOP), 0);
+    atomic_store(&job->holds, 1);
+    while (atomic_load(&job->holds) < 2)
+        rg_clock_sleep_ns(NS_PER_MS);
+    kill_rank(pids, rank);
+    atomic_store(&job->epoch[rank], 0);
+}
+
+/* The group, of all ranks again, changes once more and is still whole. */
+static void end_held(struct job *job, const pid_t pids[RANKS], uint64_t epoch)
+{
+    atomic_store(&job->change, 1);
+    await(job, 0xf, RANKS, epoch);
+    end_processes(job, pids);
+}
+
+/* Which is a matter of the process it was meant for, not of the next one. */
+static void a_port_refused_late_is_no_second_death(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    job->apart = 1;
+    job->held = 1 + 3;
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    kill_and_hold(job, pids, 3);
+    while (!is_knocked_at(job))
+        rg_clock_sleep_ns(NS_PER_MS);
+    start_process(job, pids, 3, 2);
+    epoch = await(job, 0xf, RANKS, epoch);
+    assert_true(is_knocked_at(job));
+    assert_int_equal(kill(job->holder, SIGKILL), 0);
+    while (is_knocked_at(job))
+        rg_clock_sleep_ns(NS_PER_MS);
+    end_held(job, pids, epoch);
+}
+
+/* Nothing else tells of it: no port is refused, and silence is no news. */
+static void a_new_process_tells_of_the_death_of_the_last(void **state)
+{
+    struct job *job = job_create();
+    pid_t pids[RANKS];
+    uint64_t epoch;
+
+    (void)state;
+    setenv("RG_HEARTBEAT_MISS_MS", "600000", 1);
+    job->apart = 1;
+    job->held = 1 + 0;
+    start_processes(job, pids);
+    epoch = await(job, 0xf, RANKS, 0);
+    kill_and_hold(job, pids, 0);
+    start_process(job, pids, 0, 2);
+    epoch = await(job, 0xf, RANKS, epoch);
+    assert_int_equal(kill(job->holder, SIGKILL), 0);
+    end_held(job, pids, epoch);
+    setenv("RG_HEARTBEAT_MISS_MS", "1000", 1);
 }
 
 /* Its memory can be written by it again when it wakes, its views cannot. */
@@ -718,6 +894,8 @@ int main(void)
         cmocka_unit_test(two_killed_at_once_leave_the_other_two),
         cmocka_unit_test(a_refused_port_is_a_death_on_another_host),
         cmocka_unit_test(a_killed_rank_comes_back_as_a_new_process),
+        cmocka_unit_test(a_port_refused_late_is_no_second_death),
+        cmocka_unit_test(a_new_process_tells_of_the_death_of_the_last),
         cmocka_unit_test(a_stopped_process_can_be_killed),
         cmocka_unit_test(a_job_that_was_stopped_goes_on),
         cmocka_unit_test(a_change_that_was_stopped_goes_on),

@@ -52,6 +52,7 @@ static int cuda_count(void)
 /* What a launch needs that is to end at once. */
 struct warm {
     struct rg_comm_dev comm; /* held, and nobody waits for it */
+    struct rg_comm_dev bare; /* for entries that do not look, and open it */
     struct rg_mailbox mailbox;
 };
 
@@ -81,10 +82,11 @@ static int warm_entry(struct cuda_device *device,
 
 static int warm_entries(struct cuda_device *device,
                         const struct rg_cuda_entries *entries,
-                        struct rg_comm_dev *comm)
+                        struct warm *warm)
 {
-    struct rg_launch launch = {.comm = comm};
-    int status = entries ? warm_entry(device, &entries->bare, &launch) : RG_OK;
+    struct rg_launch launch = {.comm = &warm->comm};
+    struct rg_launch bare = {.comm = &warm->bare};
+    int status = entries ? warm_entry(device, &entries->bare, &bare) : RG_OK;
 
     for (int o = 0; entries && o < RG_OP_COUNT && status == RG_OK; o++)
         status = warm_entry(device, &entries->op[o], &launch);
@@ -101,8 +103,7 @@ static int warm_all(struct cuda_device *device, struct warm *warm)
     for (int i = 0; algos[i] && status == RG_OK; i++)
         for (int t = 0; t < RG_DTYPE_COUNT && status == RG_OK; t++)
             if (i == 0 || algos[i]->entries != algos[i - 1]->entries)
-                status = warm_entries(device, algos[i]->entries->cuda[t],
-                                      &warm->comm);
+                status = warm_entries(device, algos[i]->entries->cuda[t], warm);
     return status;
 }
 
@@ -315,15 +316,20 @@ static int cuda_launch(void *opaque, const struct rg_geometry *geometry,
         .attrs = &overlap,
         .numAttrs = 1};
     const struct rg_cuda_entry *entry;
+    const void *kernel;
 
     if (!all)
         return RG_ENOTSUP;
     entry = geometry->bare ? &all->bare : &all->op[launch->op];
+    kernel = kernel_of(entry, geometry);
+    if (!kernel)
+        return RG_ENOTSUP;
+    /* One kernel may serve all sizes. */
+    if (kernel == entry->large && geometry->threads > CUDA_LARGE_THREADS)
+        config.blockDim.x = CUDA_LARGE_THREADS;
     cudaSetDevice(stream->device->config.ordinal);
-    return cuda_check(
-        stream->device,
-        cudaLaunchKernelExC(&config, kernel_of(entry, geometry), args),
-        "a launch");
+    return cuda_check(stream->device,
+                      cudaLaunchKernelExC(&config, kernel, args), "a launch");
 }
 
 enum { CUDA_KERNEL_THREADS = 512 };

@@ -19,6 +19,8 @@
 #ifndef RG_TRANSFER_PROXY_H
 #define RG_TRANSFER_PROXY_H
 
+#include <sched.h>
+
 #include "runtime/core/bitset.h"
 #include "runtime/device/proxy.h"
 #include "runtime/engine/engine.h"
@@ -34,6 +36,8 @@ struct rg_proxy_config {
     struct rg_proxy_fifo *fifo; /* zeroed, with `lanes`; outlives the proxy */
     const uint8_t *stages;      /* as the host sees them */
     uint64_t deadline_ms;       /* of one command */
+    /* Where the thread runs, copied; null: where the caller does. */
+    const cpu_set_t *cpus;
     int drives; /* teams are host threads: they may drive, and wake it */
 };
 
