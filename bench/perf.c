@@ -165,17 +165,22 @@ static int run_own(void *arg, const struct rg_call *call)
     return rg_call_launch(call, session->comm, session->stream);
 }
 
-/* One line for all, from rank 0. */
-static int check_root(const struct sweep *sweep)
+/* What this group cannot do: one line for all, from rank 0. */
+static int check_group(const struct sweep *sweep)
 {
     const int root = sweep->options->root;
+    const int none = sweep->shared->collective == RG_COLL_all_to_all_v &&
+                     sweep->view.backend == RG_BACKEND_LEGACY;
 
-    if (root < sweep->view.capacity)
-        return RG_OK;
-    if (sweep->view.rank == 0)
+    if (root >= sweep->view.capacity && sweep->view.rank == 0)
         rg_say(sweep->shared->program, "-r %d: there are %d ranks", root,
                sweep->view.capacity);
-    return RG_EINVAL;
+    else if (none && sweep->view.rank == 0)
+        rg_say(sweep->shared->program, "the legacy backend has no %s",
+               rg_collective_name(sweep->shared->collective));
+    if (root >= sweep->view.capacity)
+        return RG_EINVAL;
+    return none ? RG_ENOTSUP : RG_OK;
 }
 
 static int create_sweep(struct sweep *sweep, const struct rg_job *job)
@@ -194,7 +199,7 @@ static int create_sweep(struct sweep *sweep, const struct rg_job *job)
     if (status == RG_OK)
         status = rg_comm_view(sweep->session->comm, &sweep->view);
     if (status == RG_OK)
-        status = check_root(sweep);
+        status = check_group(sweep);
     if (status != RG_OK)
         return status;
     sweep->subjects[0] = (struct rg_subject){

@@ -13,6 +13,7 @@
 #include "bench/tune_policy.h"
 #include "bench/tune_report.h"
 #include "bench/tune_tools.h"
+#include "harness/call.h"
 #include "harness/options.h"
 #include "harness/output.h"
 #include "harness/peer.h"
@@ -41,7 +42,9 @@ struct tune_options {
     char command[512];
 };
 
-#define AT(field) offsetof(struct tune_options, field)
+#define AT(field)     offsetof(struct tune_options, field)
+#define NAME_OF(name) "|" #name
+#define COLLECTIVES   RG_COLLECTIVE_LIST(NAME_OF)
 
 static const struct rg_option table[] = {
     {RG_OPTION_TEXT, 'o', "output", AT(output), NULL, 0, 0, "FILE",
@@ -50,10 +53,10 @@ static const struct rg_option table[] = {
      "smallest buffer of a rank in bytes (8)"},
     {RG_OPTION_SIZE, 'e', "max", AT(max_bytes), NULL, 0, 0, "SIZE",
      "largest buffer (64M)"},
-    {RG_OPTION_SET, 0, "collectives", AT(collectives), "|all_reduce", 0, 0,
-     "NAME", "what to tune (all_reduce)"},
+    {RG_OPTION_SET, 0, "collectives", AT(collectives), COLLECTIVES, 0, 0,
+     "NAME", "what to tune, one after the other (all_reduce)"},
     {RG_OPTION_TEXT, 0, "budget", AT(budget), NULL, 0, 0, "TIME",
-     "how long it may take: 90, 90s, 2m (120s)"},
+     "how long it may take, in equal parts: 90, 90s, 2m (120s)"},
     {RG_OPTION_INT, 0, "launches", AT(launches), NULL, 1, TUNE_LAUNCHES_MAX,
      "N", "samples of each figure, a communicator each (3)"},
     {RG_OPTION_INT, 0, "held-out", AT(held_out), NULL, 0, TUNE_HELD_MAX, "N",
@@ -69,7 +72,8 @@ static const struct rg_option table[] = {
     {RG_OPTION_INT, 'T', "timeout", AT(timeout_s), NULL, 0, 1e6, "SECONDS",
      "end when there is no progress for so long (300; 0: never)"},
     {RG_OPTION_TEXT, 'J', "json", AT(raw), NULL, 0, 0, "FILE",
-     "raw measurements as JSON lines (OUTPUT.jsonl)"},
+     "raw measurements as JSON lines (OUTPUT.jsonl); of several collectives "
+     "FILE.NAME"},
     {RG_OPTION_TEXT, 0, "resume", AT(resume), NULL, 0, 0, "FILE",
      "go on from the raw measurements in FILE, and add to them"},
     {RG_OPTION_CHOICE, 0, "device", AT(device), "|emu|cuda", 0, 0, "DEVICE",
@@ -112,17 +116,23 @@ struct shared {
     double begin_us;
 };
 
-/* Rank 0's tuning. */
+/* A rank's tuning, of one collective after the other. */
 struct tuning {
     const struct shared *shared;
     const struct tune_options *options;
     const struct rg_job *job;
-    struct tune_ranks *ranks;
     struct rg_report *report;
+    /* Rank 0's, of all collectives. */
+    struct rg_policy_table *table;
+    struct rg_verdict verdict;
+    /* Of the collective that is being tuned. */
+    enum rg_collective collective;
+    double begin_us;
+    struct tune_ranks *ranks;
     struct tune_raw *raw;
     struct tune_config config;
     struct tune_result result;
-    struct rg_policy_table *table;
+    struct rg_policy_table *own; /* its rows */
 };
 
 /* ---- the raw file's header ---------------------------------------------- */
@@ -141,9 +151,14 @@ static const char *device_name(const struct tune_options *options)
     return options->device == RG_DEVICE_CUDA ? "cuda" : "emu";
 }
 
-static const char *collective_name(void)
+static int ncollectives(const struct tune_options *options)
 {
-    return rg_collective_name(RG_COLL_all_reduce);
+    return __builtin_popcount(options->collectives);
+}
+
+static int is_last(const struct tuning *tuning)
+{
+    return tuning->options->collectives >> tuning->collective == 1;
 }
 
 /* What must be the same for two measurements to belong together. */
@@ -151,6 +166,7 @@ static void write_configuration(const struct tuning *tuning, char *text,
                                 size_t room)
 {
     const struct tune_options *options = tuning->options;
+    const struct tune_config *config = &tuning->config;
     const struct tune_space *space = tune_ranks_space(tuning->ranks);
     const struct rg_session *session = tune_ranks_session(tuning->ranks);
     uint64_t names = 0;
@@ -162,12 +178,13 @@ static void write_configuration(const struct tuning *tuning, char *text,
              "%" PRIu64 "-%" PRIu64
              " launches %d held-out %d seed %d compare %x candidates "
              "%016" PRIx64 " commit " TUNE_COMMIT,
-             collective_name(), rg_dtype_name((enum rg_dtype)options->dtype),
-             tuning->job->size, tuning->job->hosts, tuning->job->host,
-             device_name(options), session->info.name, session->info.driver,
-             options->graph, options->warmup, options->min_bytes,
-             options->max_bytes, options->launches, options->held_out,
-             options->seed, (unsigned)options->compare, names);
+             rg_collective_name(tuning->collective),
+             rg_dtype_name((enum rg_dtype)options->dtype), tuning->job->size,
+             tuning->job->hosts, tuning->job->host, device_name(options),
+             session->info.name, session->info.driver, options->graph,
+             options->warmup, config->min_bytes, config->max_bytes,
+             options->launches, config->held_out, options->seed,
+             (unsigned)options->compare, names);
 }
 
 static const char *date_text(char *text, size_t room)
@@ -193,7 +210,7 @@ static json_t *header_of(const struct tuning *tuning)
         json_sprintf("%016" PRIx64, hash_text(configuration)), "configuration",
         configuration, "command", options->command, "date",
         date_text(date, sizeof date), "commit", TUNE_COMMIT, "collective",
-        collective_name(), "dtype",
+        rg_collective_name(tuning->collective), "dtype",
         rg_dtype_name((enum rg_dtype)options->dtype), "ranks",
         tuning->job->size, "hosts", tuning->job->hosts, "device",
         device_name(options), "name", session->info.name, "driver",
@@ -201,24 +218,34 @@ static json_t *header_of(const struct tuning *tuning)
         options->launches, "seed", options->seed);
 }
 
-/* -J, --resume, or what -o makes of it. */
-static const char *raw_path(const struct tune_options *options, char *automatic,
+/* -J, --resume, or what -o makes of it; of several collectives one each. */
+static const char *raw_path(const struct tune_options *options,
+                            enum rg_collective collective, char *text,
                             size_t room)
 {
-    snprintf(automatic, room, "%s.jsonl", options->output);
-    return options->resume ? options->resume
-           : options->raw  ? options->raw
-                           : automatic;
+    const char *name = rg_collective_name(collective);
+
+    if (ncollectives(options) == 1 && options->resume)
+        snprintf(text, room, "%s", options->resume);
+    else if (ncollectives(options) == 1 && options->raw)
+        snprintf(text, room, "%s", options->raw);
+    else if (ncollectives(options) == 1)
+        snprintf(text, room, "%s.jsonl", options->output);
+    else if (options->raw)
+        snprintf(text, room, "%s.%s", options->raw, name);
+    else
+        snprintf(text, room, "%s.%s.jsonl", options->output, name);
+    return text;
 }
 
 static int open_raw(struct tuning *tuning)
 {
     const struct tune_options *options = tuning->options;
-    char automatic[4096], text[512];
+    char path[4096], text[512];
     const int status = tune_raw_open(
-        raw_path(options, automatic, sizeof automatic), header_of(tuning),
-        options->resume ? TUNE_RAW_RESUME : TUNE_RAW_GO_ON, &tuning->raw, text,
-        sizeof text);
+        raw_path(options, tuning->collective, path, sizeof path),
+        header_of(tuning), options->resume ? TUNE_RAW_RESUME : TUNE_RAW_GO_ON,
+        &tuning->raw, text, sizeof text);
 
     if (text[0])
         rg_say(program.name, "%s", text);
@@ -239,6 +266,7 @@ static int add_note(struct rg_policy_table *policy, const char *what,
     return rg_policy_add_note(policy, line);
 }
 
+/* Where the table is from: once. */
 static int add_provenance(struct tuning *tuning)
 {
     const struct rg_session *session = tune_ranks_session(tuning->ranks);
@@ -255,38 +283,82 @@ static int add_provenance(struct tuning *tuning)
              TUNE_COMMIT);
     if (status == RG_OK)
         status = add_note(policy, "date", text);
-    if (status == RG_OK)
-        status = add_note(policy, "command", tuning->options->command);
-    snprintf(text, sizeof text,
-             "%s sum, graph %d, seed %d, %d launches, %d samples, raw "
-             "measurements %016" PRIx64,
-             rg_dtype_name((enum rg_dtype)tuning->options->dtype),
-             tuning->options->graph, tuning->options->seed,
-             tuning->options->launches, tune_raw_count(tuning->raw),
-             tune_raw_hash(tuning->raw));
-    if (status == RG_OK)
-        status = add_note(policy, "measured", text);
-    return status;
+    return status == RG_OK
+               ? add_note(policy, "command", tuning->options->command)
+               : status;
 }
 
-static int make_table(struct tuning *tuning)
+static int add_measured(struct tuning *tuning)
 {
-    const struct tune_space *space = tune_ranks_space(tuning->ranks);
+    const int reduces = rg_collective_reduces(tuning->collective);
+    char text[256], name[32] = "";
+
+    if (ncollectives(tuning->options) > 1)
+        snprintf(name, sizeof name, "%s ",
+                 rg_collective_name(tuning->collective));
+    snprintf(text, sizeof text,
+             "%s%s%s, graph %d, seed %d, %d launches, %d samples, raw "
+             "measurements %016" PRIx64,
+             name, rg_dtype_name((enum rg_dtype)tuning->options->dtype),
+             reduces ? " sum" : "", tuning->options->graph,
+             tuning->options->seed, tuning->options->launches,
+             tune_raw_count(tuning->raw), tune_raw_hash(tuning->raw));
+    return add_note(tuning->table, "measured", text);
+}
+
+static int new_table(const struct tuning *tuning,
+                     struct rg_policy_table **table_out)
+{
     char topology[RG_POLICY_TOPOLOGY_BYTES];
-    int status;
 
     snprintf(topology, sizeof topology, "%s:%d", device_name(tuning->options),
              tuning->job->size);
-    status = rg_policy_create(
+    return rg_policy_create(
         tuning->options->topology ? tuning->options->topology : topology,
-        &tuning->table);
+        table_out);
+}
+
+/* The collective's rows, also in a table of their own for the raw file. */
+static int add_rows(struct tuning *tuning)
+{
+    const struct tune_space *space = tune_ranks_space(tuning->ranks);
+    int status = new_table(tuning, &tuning->own);
+
     if (status == RG_OK)
-        status = add_provenance(tuning);
+        status = tune_policy_rows(tuning->own, space, &tuning->result,
+                                  tuning->collective, tuning->job->size);
+    return status == RG_OK
+               ? tune_policy_rows(tuning->table, space, &tuning->result,
+                                  tuning->collective, tuning->job->size)
+               : status;
+}
+
+static int extend_table(struct tuning *tuning)
+{
+    int status = RG_OK;
+
+    if (!tuning->table) {
+        status = new_table(tuning, &tuning->table);
+        if (status == RG_OK)
+            status = add_provenance(tuning);
+    }
     if (status == RG_OK)
-        status = tune_report_notes(tuning->table, space, &tuning->result);
+        status = add_measured(tuning);
     if (status == RG_OK)
-        status = tune_policy_rows(tuning->table, space, &tuning->result,
-                                  RG_COLL_all_reduce, tuning->job->size);
+        status = tune_report_notes(
+            tuning->table, tune_ranks_space(tuning->ranks), &tuning->result);
+    return status == RG_OK ? add_rows(tuning) : status;
+}
+
+static int save_table(struct tuning *tuning)
+{
+    const int status =
+        tune_policy_save(tuning->table, program.name, tuning->options->output);
+
+    if (status == RG_OK)
+        rg_report_note(tuning->report, "'%s': %d rows, hash %016" PRIx64,
+                       tuning->options->output, tuning->table->row_count,
+                       rg_policy_hash(tuning->table));
     return status;
 }
 
@@ -296,7 +368,7 @@ static double clock_s(void *arg)
 {
     const struct tuning *tuning = arg;
 
-    return (rg_stats_clock_us() - tuning->shared->begin_us) * 1e-6;
+    return (rg_stats_clock_us() - tuning->begin_us) * 1e-6;
 }
 
 static void progress(void *arg, const char *text)
@@ -314,18 +386,30 @@ static int measure(void *arg, const struct tune_order *order,
     return tune_ranks_measure(tuning->ranks, order, figures_out);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sizes are those of a rank's largest buffer: multiples of an element a block.
+ * A barrier has none, and two stand for all. */
 static void configure(struct tuning *tuning)
 {
     const struct tune_options *options = tuning->options;
+    const int barrier = tuning->collective == RG_COLL_barrier;
+    const int blocks = rg_call_blocks(tuning->collective, tuning->job->size);
+    const uint64_t grain = rg_dtype_size((enum rg_dtype)options->dtype) *
+                           (uint64_t)(blocks ? blocks : 1);
+    const uint64_t min = barrier ? 8 : larger(options->min_bytes, grain);
 
     tuning->config = (struct tune_config){
-        .min_bytes = options->min_bytes,
-        .max_bytes = options->max_bytes,
-        .grain = rg_dtype_size((enum rg_dtype)options->dtype),
+        .min_bytes = min,
+        .max_bytes = barrier ? 16 : larger(options->max_bytes, min),
+        .grain = barrier ? 1 : grain,
         .launches = options->launches,
         .seed = (uint64_t)options->seed,
-        .budget_s = options->budget_s,
-        .held_out = options->held_out,
+        .budget_s = options->budget_s / ncollectives(options),
+        .held_out = barrier ? 0 : options->held_out,
         .max_rows = RG_POLICY_MAX_RULES,
     };
     for (int i = 0; i < RG_PEERS_MAX; i++)
@@ -339,7 +423,7 @@ static void print_header(struct tuning *tuning)
     struct rg_view_info view = {.policy_hash = 0};
     struct rg_report_env env = {
         .command = tuning->options->command,
-        .collective = collective_name(),
+        .collective = rg_collective_name(tuning->collective),
         .device = (enum rg_device_kind)tuning->options->device,
         .backend = RG_BACKEND_NEW,
         .info = session->info,
@@ -366,26 +450,21 @@ static void print_header(struct tuning *tuning)
 static int search(struct tuning *tuning)
 {
     const struct tune_meter meter = {measure, clock_s, progress, tuning};
-    int status = tune_search(&tuning->config, tune_ranks_space(tuning->ranks),
-                             &meter, tuning->raw, &tuning->result);
+    const struct tune_space *space = tune_ranks_space(tuning->ranks);
+    int status = tune_search(&tuning->config, space, &meter, tuning->raw,
+                             &tuning->result);
 
     rg_report_progress(tuning->report, NULL);
     if (status == RG_OK)
-        status = make_table(tuning);
+        status = extend_table(tuning);
     if (status == RG_OK) {
-        tune_report_print(tuning->report, &tuning->config,
-                          tune_ranks_space(tuning->ranks), &tuning->result);
-        status = tune_policy_save(tuning->table, program.name,
-                                  tuning->options->output);
+        tune_report_print(tuning->report, &tuning->config, space,
+                          &tuning->result);
+        tuning->verdict.passed += tuning->result.npoints;
+        status = tune_report_raw(tuning->raw, &tuning->config, space,
+                                 &tuning->result, rg_policy_hash(tuning->own));
     }
-    if (status == RG_OK)
-        status = tune_report_raw(
-            tuning->raw, &tuning->config, tune_ranks_space(tuning->ranks),
-            &tuning->result, rg_policy_hash(tuning->table));
-    if (status == RG_OK)
-        rg_report_note(tuning->report, "'%s': %d rows, hash %016" PRIx64,
-                       tuning->options->output, tuning->table->row_count,
-                       rg_policy_hash(tuning->table));
+    tuning->verdict.skipped += tuning->result.left_out;
     return status;
 }
 
@@ -409,16 +488,31 @@ static int code_of(const struct tuning *tuning, int status)
     return too_short ? RG_EXIT_USAGE : rg_exit_of_status(status);
 }
 
+/*
+ * Behind a collective's tuning: one of several that nothing here can run is
+ * left out. With the last one the table is whole.
+ */
+static int go_on(struct tuning *tuning, int status)
+{
+    if (status == RG_ENOTSUP && ncollectives(tuning->options) > 1 &&
+        tune_ranks_space(tuning->ranks)->n == 0) {
+        rg_report_note(tuning->report, "%s: no algorithm can run here",
+                       rg_collective_name(tuning->collective));
+        rg_verdict_skip(&tuning->verdict);
+        status = is_last(tuning) && !tuning->table ? RG_ENOTSUP : RG_OK;
+    }
+    return status == RG_OK && is_last(tuning) ? save_table(tuning) : status;
+}
+
 /* Sizes that have their choice pass; those left out are skipped. */
 static int conclude(struct tuning *tuning, int code)
 {
-    struct rg_verdict verdict = {.passed = tuning->result.npoints,
-                                 .skipped = tuning->result.left_out};
-
+    if (code == RG_EXIT_PASS && !is_last(tuning))
+        return code;
     if (code != RG_EXIT_PASS)
-        rg_verdict_fail(&verdict, (enum rg_exit)code);
-    rg_report_verdict(tuning->report, &verdict);
-    return rg_report_code(tuning->report, rg_verdict_exit(&verdict));
+        rg_verdict_fail(&tuning->verdict, (enum rg_exit)code);
+    rg_report_verdict(tuning->report, &tuning->verdict);
+    return rg_report_code(tuning->report, rg_verdict_exit(&tuning->verdict));
 }
 
 static int lead(struct tuning *tuning)
@@ -429,7 +523,7 @@ static int lead(struct tuning *tuning)
     status = open_raw(tuning);
     if (status == RG_OK) {
         print_header(tuning);
-        status = search(tuning);
+        status = go_on(tuning, search(tuning));
         code = conclude(tuning, code_of(tuning, status));
     } else {
         code = RG_EXIT_USAGE;
@@ -453,12 +547,13 @@ static int follow(struct tuning *tuning)
 
 /* ---- ranks -------------------------------------------------------------- */
 
-static struct tune_subject subject_of(const struct tune_options *options)
+static struct tune_subject subject_of(const struct tune_options *options,
+                                      enum rg_collective collective)
 {
     return (struct tune_subject){
         .program = program.name,
         .device = (enum rg_device_kind)options->device,
-        .collective = RG_COLL_all_reduce,
+        .collective = collective,
         .dtype = (enum rg_dtype)options->dtype,
         .op = RG_sum,
         .graph = options->graph,
@@ -469,16 +564,22 @@ static struct tune_subject subject_of(const struct tune_options *options)
     };
 }
 
+static int is_tuned(const struct tune_options *options, int collective)
+{
+    return (int)(options->collectives >> collective & 1);
+}
+
 /* Decided before anything is measured. */
 static int check_outputs(const struct tune_options *options)
 {
-    char automatic[4096];
-    const char *raw = raw_path(options, automatic, sizeof automatic);
     const char *named = options->output;
     const char *fault = rg_output_fault(named, RG_OUTPUT_NEW);
+    char path[4096];
 
-    if (!fault) {
-        named = raw;
+    for (int c = 0; c < RG_COLL_COUNT && !fault; c++) {
+        if (!is_tuned(options, c))
+            continue;
+        named = raw_path(options, (enum rg_collective)c, path, sizeof path);
         fault = rg_output_fault(named, RG_OUTPUT_FILE);
     }
     if (!fault)
@@ -487,27 +588,43 @@ static int check_outputs(const struct tune_options *options)
     return RG_EXIT_USAGE;
 }
 
+static int tune_one(struct tuning *tuning, enum rg_collective collective)
+{
+    const struct tune_subject subject = subject_of(tuning->options, collective);
+    int status, code;
+
+    tuning->collective = collective;
+    tuning->begin_us =
+        tuning->table ? rg_stats_clock_us() : tuning->shared->begin_us;
+    status = tune_ranks_create(&subject, tuning->job, &tuning->ranks);
+    if (status != RG_OK)
+        code = rg_exit_of_status(status);
+    else
+        code = tuning->job->rank == 0 ? lead(tuning) : follow(tuning);
+    rg_policy_destroy(tuning->own);
+    tune_raw_close(tuning->raw);
+    tune_ranks_destroy(tuning->ranks);
+    tuning->own = NULL;
+    tuning->raw = NULL;
+    tuning->ranks = NULL;
+    return code;
+}
+
 static int rank_main(const struct rg_job *job, void *arg)
 {
     const struct shared *shared = arg;
     const struct tune_options *options = &shared->options;
-    const struct tune_subject subject = subject_of(options);
     struct tuning tuning = {.shared = shared, .options = options, .job = job};
     int code = rg_job_agree(job, job->rank == 0 ? check_outputs(options) : 0);
-    int status;
 
     if (code != 0)
         return code < 0 ? RG_EXIT_ENVIRONMENT : code;
-    status = rg_report_create(program.name, NULL, job->rank, &tuning.report);
-    if (status == RG_OK)
-        status = tune_ranks_create(&subject, job, &tuning.ranks);
-    if (status != RG_OK)
-        code = rg_exit_of_status(status);
-    else
-        code = job->rank == 0 ? lead(&tuning) : follow(&tuning);
+    code = rg_exit_of_status(
+        rg_report_create(program.name, NULL, job->rank, &tuning.report));
+    for (int c = 0; c < RG_COLL_COUNT && code == RG_EXIT_PASS; c++)
+        if (is_tuned(options, c))
+            code = tune_one(&tuning, (enum rg_collective)c);
     rg_policy_destroy(tuning.table);
-    tune_raw_close(tuning.raw);
-    tune_ranks_destroy(tuning.ranks);
     rg_report_destroy(tuning.report);
     return code;
 }
@@ -542,12 +659,30 @@ static int is_topology(const char *name)
 /* The table is written to OUTPUT.new, which then takes the name. */
 static int overwrites(const struct tune_options *options)
 {
-    char automatic[4096], fresh[4096];
-    const char *raw = raw_path(options, automatic, sizeof automatic);
+    char path[4096], fresh[4096];
+    int any = 0;
 
     snprintf(fresh, sizeof fresh, "%s.new", options->output);
-    return rg_output_is_same(options->output, raw) ||
-           rg_output_is_same(fresh, raw);
+    for (int c = 0; c < RG_COLL_COUNT; c++) {
+        if (!is_tuned(options, c))
+            continue;
+        raw_path(options, (enum rg_collective)c, path, sizeof path);
+        any |= rg_output_is_same(options->output, path) ||
+               rg_output_is_same(fresh, path);
+    }
+    return any;
+}
+
+/* The sum is what is measured of those that have operations. */
+static int fits(const struct tune_options *options)
+{
+    int ok = 1;
+
+    for (int c = 0; c < RG_COLL_COUNT; c++)
+        ok &= !is_tuned(options, c) ||
+              !rg_collective_reduces((enum rg_collective)c) ||
+              rg_op_fits(RG_sum, (enum rg_dtype)options->dtype);
+    return ok;
 }
 
 static enum rg_options_result settle(struct tune_options *options)
@@ -558,7 +693,7 @@ static enum rg_options_result settle(struct tune_options *options)
                                  options->topology);
     if (!options->output)
         return rg_options_refuse(&program, "-o FILE is missing");
-    if (strlen(options->output) > 4000)
+    if (strlen(options->output) > 3900)
         return rg_options_refuse(&program, "the name of -o is too long");
     if (options->min_bytes > options->max_bytes)
         return rg_options_refuse(&program, "-b is larger than -e");
@@ -566,6 +701,11 @@ static enum rg_options_result settle(struct tune_options *options)
         return rg_options_refuse(&program, "-b holds no element of -d");
     if (options->max_bytes > 1ull << 40)
         return rg_options_refuse(&program, "no buffer is as large as -e");
+    if (options->resume && ncollectives(options) > 1)
+        return rg_options_refuse(&program, "--resume is of one collective");
+    if (!fits(options))
+        return rg_options_refuse(&program, "-d %s has no sum",
+                                 rg_dtype_name((enum rg_dtype)options->dtype));
     if (options->raw && options->resume)
         return rg_options_refuse(&program,
                                  "-J and --resume contradict each other");

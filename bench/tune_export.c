@@ -45,48 +45,78 @@ static int is_written(const struct writer *writer,
 /*
  * coll/tuned numbers collectives in the order of MPI's own list, and the
  * algorithms of each: for all-reduce 3 is recursive doubling, 4 ring, 5 ring
- * in segments, 6 reduce-scatter with all-gather (Rabenseifner). 0 is its own
- * choice.
+ * in segments, 6 reduce-scatter with all-gather (Rabenseifner); for broadcast
+ * and reduce 3 is a chain in segments; for a barrier 4 has log2 rounds (Bruck).
+ * A linear one is what each rank does with each. 0 is its own choice.
  */
 struct ompi_name {
+    enum rg_collective collective;
     const char *algorithm;
     int number;
+    int segmented; /* with a chunk */
 };
-static const struct ompi_name ompi_all_reduce[] = {
-    {"doubling", 3}, {"ring", 4}, {"twoshot", 6}};
-enum {
-    OMPI_ALL_REDUCE = 2,
-    OMPI_SEGMENTED_RING = 5,
-    OMPI_NAMES = sizeof ompi_all_reduce / sizeof *ompi_all_reduce
+static const struct ompi_name ompi_names[] = {
+    {RG_COLL_all_reduce, "doubling", 3, 3},
+    {RG_COLL_all_reduce, "ring", 4, 5},
+    {RG_COLL_all_reduce, "twoshot", 6, 6},
+    {RG_COLL_all_gather, "direct", 1, 1},
+    {RG_COLL_all_gather, "ring", 4, 4},
+    {RG_COLL_all_to_all, "direct", 1, 1},
+    {RG_COLL_barrier, "direct", 1, 1},
+    {RG_COLL_barrier, "dissemination", 4, 4},
+    {RG_COLL_broadcast, "direct", 1, 1},
+    {RG_COLL_broadcast, "chain", 3, 3},
+    {RG_COLL_gather, "direct", 1, 1},
+    {RG_COLL_reduce, "direct", 1, 1},
+    {RG_COLL_reduce, "chain", 3, 3},
+    {RG_COLL_scatter, "direct", 1, 1},
 };
 
-static int ompi_number(const struct rg_policy_row *row)
+/* In the order of their numbers. */
+static const struct ompi_collective {
+    enum rg_collective collective;
+    int number;
+    const char *name;
+} ompi_collectives[] = {
+    {RG_COLL_all_gather, 0, "all-gather"},
+    {RG_COLL_all_reduce, 2, "all-reduce"},
+    {RG_COLL_all_to_all, 3, "all-to-all"},
+    {RG_COLL_barrier, 6, "barrier"},
+    {RG_COLL_broadcast, 7, "broadcast"},
+    {RG_COLL_gather, 9, "gather"},
+    {RG_COLL_reduce, 11, "reduce"},
+    {RG_COLL_scatter, 15, "scatter"},
+};
+
+enum {
+    OMPI_NAMES = sizeof ompi_names / sizeof *ompi_names,
+    OMPI_COLLECTIVES = sizeof ompi_collectives / sizeof *ompi_collectives
+};
+
+static const struct ompi_name *ompi_find(const struct rg_policy_row *row)
 {
     for (int i = 0; i < OMPI_NAMES; i++)
-        if (strcmp(ompi_all_reduce[i].algorithm, row->algorithm) == 0)
-            return row->chunk && ompi_all_reduce[i].number == 4
-                       ? OMPI_SEGMENTED_RING
-                       : ompi_all_reduce[i].number;
-    return 0;
+        if (ompi_names[i].collective == row->collective &&
+            strcmp(ompi_names[i].algorithm, row->algorithm) == 0)
+            return &ompi_names[i];
+    return NULL;
 }
 
-static int ompi_begins(const struct rg_policy_table *table, int i)
+static int ompi_begins(const struct rg_policy_row *row,
+                       enum rg_collective collective)
 {
-    const struct rg_policy_row *row = &table->rows[i];
-
-    return row->collective == RG_COLL_all_reduce &&
-           row->dtype == RG_POLICY_ANY_DTYPE && row->min == 0;
+    return row->collective == collective && row->dtype == RG_POLICY_ANY_DTYPE &&
+           row->min == 0;
 }
 
 static int ompi_group_rows(const struct rg_policy_table *table, int first)
 {
-    int n = 0;
+    const struct rg_policy_row *rows = table->rows;
+    int n = 1;
 
-    while (
-        first + n < table->row_count &&
-        (n == 0 || (table->rows[first + n].min > 0 &&
-                    table->rows[first + n].dtype == RG_POLICY_ANY_DTYPE &&
-                    table->rows[first + n].collective == RG_COLL_all_reduce)))
+    while (first + n < table->row_count && rows[first + n].min > 0 &&
+           rows[first + n].dtype == RG_POLICY_ANY_DTYPE &&
+           rows[first + n].collective == rows[first].collective)
         n++;
     return n;
 }
@@ -95,7 +125,10 @@ static int ompi_group_rows(const struct rg_policy_table *table, int first)
 static void ompi_row(const struct writer *writer,
                      const struct rg_policy_row *row)
 {
-    const int number = ompi_number(row);
+    const struct ompi_name *name = ompi_find(row);
+    const int number = !name ? 0 : row->chunk ? name->segmented : name->number;
+    const int in_segments =
+        name && (number == 5 || strcmp(name->algorithm, "chain") == 0);
 
     if (!number)
         drop(writer, row, "Open MPI has no %s; it chooses itself",
@@ -104,7 +137,7 @@ static void ompi_row(const struct writer *writer,
         drop(writer, row,
              "channels and protocol, which Open MPI does not have");
     fprintf(writer->file, "%" PRIu64 " %d 0 %" PRIu64 "\n", row->min, number,
-            number == OMPI_SEGMENTED_RING ? row->chunk : 0);
+            in_segments ? row->chunk : 0);
 }
 
 static void ompi_group(const struct writer *writer, int first)
@@ -118,24 +151,58 @@ static void ompi_group(const struct writer *writer, int first)
         ompi_row(writer, row + i);
 }
 
+static int ompi_groups(const struct rg_policy_table *table,
+                       enum rg_collective collective)
+{
+    int n = 0;
+
+    for (int i = 0; i < table->row_count; i++)
+        n += ompi_begins(&table->rows[i], collective);
+    return n;
+}
+
+static int ompi_maps(enum rg_collective collective)
+{
+    for (int i = 0; i < OMPI_COLLECTIVES; i++)
+        if (ompi_collectives[i].collective == collective)
+            return 1;
+    return 0;
+}
+
+static void ompi_collective(const struct writer *writer,
+                            const struct ompi_collective *collective)
+{
+    const struct rg_policy_table *table = writer->table;
+    const int groups = ompi_groups(table, collective->collective);
+
+    if (!groups)
+        return;
+    fprintf(writer->file, "%d # %s\n%d # rank counts\n", collective->number,
+            collective->name, groups);
+    for (int i = 0; i < table->row_count; i++)
+        if (ompi_begins(&table->rows[i], collective->collective))
+            ompi_group(writer, i);
+}
+
 static void write_ompi(const struct writer *writer)
 {
     const struct rg_policy_table *table = writer->table;
-    int groups = 0;
+    int n = 0;
 
     for (int i = 0; i < table->row_count; i++) {
-        groups += ompi_begins(table, i);
-        if (table->rows[i].collective != RG_COLL_all_reduce)
-            drop(writer, &table->rows[i], "only all_reduce is mapped");
+        const struct rg_policy_row *row = &table->rows[i];
+
+        if (!ompi_maps(row->collective))
+            drop(writer, row, "%s is not mapped",
+                 rg_collective_name(row->collective));
         else
-            is_written(writer, &table->rows[i]);
+            is_written(writer, row);
     }
-    fprintf(writer->file,
-            "1 # collectives\n%d # all-reduce\n%d # rank counts\n",
-            OMPI_ALL_REDUCE, groups);
-    for (int i = 0; i < table->row_count; i++)
-        if (ompi_begins(table, i))
-            ompi_group(writer, i);
+    for (int i = 0; i < OMPI_COLLECTIVES; i++)
+        n += ompi_groups(table, ompi_collectives[i].collective) > 0;
+    fprintf(writer->file, "%d # collectives\n", n);
+    for (int i = 0; i < OMPI_COLLECTIVES; i++)
+        ompi_collective(writer, &ompi_collectives[i]);
 }
 
 /* ---- NCCL --------------------------------------------------------------- */

@@ -298,18 +298,28 @@ static int launch_sample(const struct run *run, const struct track *track,
                        run->plan.invocations);
 }
 
-/* An all-reduce, after which all ranks have come this far. */
+static int can(const struct rg_subject *subject, enum rg_collective collective,
+               enum rg_dtype dtype, enum rg_op op)
+{
+    return !subject->supports ||
+           subject->supports(subject->arg, collective, dtype, op);
+}
+
+/* What no rank leaves before all have come this far: an all-reduce of the kind
+ * that is measured, or a barrier. */
 static int align(const struct run *run, const struct track *track)
 {
     const struct rg_subject *subject = track->subject;
-    const int reduces = rg_collective_reduces(run->what->collective);
+    const struct rg_case *what = run->what;
+    const int reduces = rg_collective_reduces(what->collective);
+    const int waits = !reduces && can(subject, RG_COLL_barrier, RG_f32, RG_sum);
     const struct rg_call call = {
-        .collective = RG_COLL_all_reduce,
+        .collective = waits ? RG_COLL_barrier : RG_COLL_all_reduce,
         .send = run->m->scratch,
         .recv = run->m->scratch + RG_GUARD_BYTES,
         .count = 1,
-        .dtype = reduces ? run->what->dtype : RG_f32,
-        .op = reduces ? run->what->op : RG_max,
+        .dtype = reduces ? what->dtype : RG_f32,
+        .op = reduces ? what->op : RG_sum,
     };
 
     return subject->run(subject->arg, &call);
@@ -668,9 +678,8 @@ static void choose_tracks(struct run *run, const struct rg_subject *subjects,
     for (int i = 0; i < n && i < RG_SUBJECTS_MAX; i++) {
         const struct rg_subject *subject = &subjects[i];
 
-        if (!subject->supports ||
-            subject->supports(subject->arg, run->what->collective,
-                              run->what->dtype, run->what->op))
+        if (can(subject, run->what->collective, run->what->dtype,
+                run->what->op))
             run->tracks[run->ntracks++].subject = subject;
     }
 }

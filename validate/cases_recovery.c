@@ -15,6 +15,7 @@ enum {
     STEPS = 12,
     SMALL = 100, /* elements: one block */
     MEDIUM = 50000,
+    BLOCK = 60000,    /* elements of a block of a step's collectives */
     LARGE = 1 << 20,  /* a launch takes a millisecond or more */
     LIMIT_MS = 30000, /* a scenario's last step, whatever happens */
     DEADLINE_MS = 60000
@@ -51,8 +52,19 @@ enum {
     BREAKS = 128,    /* links between devices break, and nobody is lost */
     ON_HOSTS = 256,  /* as hosts.*, of scripts/hosts: whose cables are pulled */
     ALL_OF_HOST = 512, /* what hits a rank hits each of its host */
-    ABORTS = 1024      /* whom it hits never begins what the others wait in */
+    ABORTS = 1024,     /* whom it hits never begins what the others wait in */
+    ONE_WAY = 2048     /* not each way: whom it hits and how are in the row */
 };
+
+#define OF(name) (1u << RG_COLL_##name)
+#define OTHERS   ((1u << RG_COLL_COUNT) - 1 - OF(all_reduce))
+
+/* A death in a collective, which is the first launch of a step of two. */
+#define IN(collective, row_phase, row_who, row_replay)                         \
+    ROW("kill." #row_phase "." #collective, 2,                                 \
+        "at seq 5 phase " #row_phase " rank %V kill", .count = SMALL,          \
+        .batch = 2, .flags = ONE_WAY, .collectives = OF(collective),           \
+        .who = row_who, .replay = row_replay)
 
 #define ROW(row_name, row_ranks, row_plan, ...)                                \
     {                                                                          \
@@ -77,6 +89,8 @@ static const struct recovery {
     int mode;
     enum cut cut;
     enum rg_recovery_probe probe;
+    uint32_t collectives; /* a bit each: launched in every step */
+    int who, replay;      /* ONE_WAY */
 } recoveries[] = {
     ROW("kill.bootstrap", 2, "at seq 0 phase bootstrap rank %V kill",
         .flags = BOOTSTRAP),
@@ -103,6 +117,16 @@ static const struct recovery {
         .flags = ON_LEGACY),
     ROW("kill.twice", 3,
         "at seq 4 phase start rank %V kill; at seq 8 phase mid rank %O kill"),
+    /* Moment, victim and way of launching, each with each. */
+    IN(all_gather, mid, LEAF, 1),
+    IN(reduce_scatter, start, COORDINATOR, 0),
+    IN(broadcast, mid, COORDINATOR, 0),
+    IN(reduce, start, LEAF, 1),
+    IN(all_to_all, mid, LEAF, 0),
+    IN(gather, start, COORDINATOR, 1),
+    IN(scatter, complete, LEAF, 0),
+    IN(barrier, start, LEAF, 0),
+    IN(all_to_all_v, mid, COORDINATOR, 1),
     ROW("exit.start", 2, "at seq 5 phase start rank %V exit"),
     ROW("exit.idle", 2, "at seq 5 phase idle rank %V exit"),
     ROW("error.start", 2, "at seq 5 phase start rank %V error"),
@@ -189,6 +213,15 @@ static const struct recovery {
         "at seq 5 phase start rank %V rejoin; at seq 5 phase start rank %V "
         "kill",
         .flags = OF_REPLAYS | RETURNS),
+    /* One graph with every collective: a step is ten launches. */
+    ROW("collectives.death", 2, "at seq 31 phase mid rank %V kill",
+        .count = SMALL, .batch = 10, .steps = 70, .flags = OF_REPLAYS,
+        .collectives = OTHERS),
+    ROW("collectives.rejoin", 2,
+        "at seq 31 phase start rank %V rejoin; at seq 31 phase start rank %V "
+        "kill",
+        .count = SMALL, .batch = 10, .steps = 70, .flags = OF_REPLAYS | RETURNS,
+        .collectives = OTHERS),
     /* Within a probe, or in front of one that the others wait in. */
     ROW("kill.put", 2, "at seq 5 phase mid rank %V kill", .count = SMALL,
         .batch = 2, .steps = 24, .flags = ON_ROUTES, .probe = RG_PROBE_PUT),
@@ -527,6 +560,10 @@ static void fill_scenario(const struct recovery *recovery, int size,
     scenario->churn = recovery->churn;
     scenario->mode = recovery->mode;
     scenario->probe = (int32_t)recovery->probe;
+    scenario->collectives = recovery->collectives;
+    /* Ten of them, or one that takes long enough to be hit in its midst. */
+    scenario->block = recovery->batch > 2 ? BLOCK / 10 : BLOCK;
+    scenario->root = who == COORDINATOR ? size - 1 : 0;
     /* Fewer rounds do not touch all that the group will ever use. */
     if (recovery->rounds >= 10 && recovery->cut == NO_CUT)
         scenario->warm = recovery->rounds;
@@ -608,6 +645,17 @@ static const char *inapplicable(const struct recovery *recovery, enum who who,
     return job->hosts < recovery->ranks ? "needs more hosts" : NULL;
 }
 
+/* Whether the group has all that the row launches. */
+static int has_collectives(const struct rg_suite *suite,
+                           const struct recovery *recovery)
+{
+    for (int c = 0; c < RG_COLL_COUNT; c++)
+        if (recovery->collectives >> c & 1 &&
+            !rg_suite_runs(suite, (enum rg_collective)c, NULL))
+            return 0;
+    return 1;
+}
+
 static int applies(const struct rg_suite *suite,
                    const struct recovery *recovery, enum who who,
                    struct rg_case_result *result)
@@ -617,6 +665,8 @@ static int applies(const struct rg_suite *suite,
     if (!has_ranks(suite, recovery->ranks, result))
         return 0;
     why = inapplicable(recovery, who, suite->job);
+    if (why == NULL && !has_collectives(suite, recovery))
+        why = "there is no algorithm for it";
     if (why == NULL)
         return 1;
     result->skipped = 1;
@@ -860,6 +910,10 @@ static int add_row(struct rg_case_list *list, const struct group *group,
 {
     const int n = recoveries[row].flags & HITS_ONE ? 1 : WHO_COUNT;
     int status = RG_OK;
+
+    if (recoveries[row].flags & ONE_WAY)
+        return add_case(list, group, row, (enum who)recoveries[row].who,
+                        recoveries[row].replay);
 
     for (int who = 0; who < n && status == RG_OK; who++) {
         if (group->eager)

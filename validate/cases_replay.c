@@ -11,7 +11,8 @@
 #include "validate/trial.h"
 
 enum {
-    NTRIALS = 5,
+    NTRIALS = 5, /* all-reduces */
+    NALL = NTRIALS + RG_COLL_COUNT - 1,
     SHORT_RUN = 40, /* rounds of the cases that are not about endurance */
     QUEUED = 50     /* replays queued before the host waits */
 };
@@ -20,7 +21,7 @@ enum {
  * What is captured. Every trial gives the same output when it runs again on
  * the output it has left, also in place.
  */
-static const struct rg_trial_spec captured[NTRIALS] = {
+static const struct rg_trial_spec captured[NALL] = {
     {RG_f32, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 33, RG_COLL_all_reduce, 0},
     {RG_u8, RG_max, RG_INPUTS_EXACT, RG_LAYOUT_IN, 601, RG_COLL_all_reduce, 0},
     {RG_bf16, RG_avg, RG_INPUTS_EXACT, RG_LAYOUT_OUT_ODD, 117,
@@ -29,12 +30,26 @@ static const struct rg_trial_spec captured[NTRIALS] = {
      0},
     {RG_f64, RG_sum, RG_INPUTS_ROUGH, RG_LAYOUT_SKEW, 1001, RG_COLL_all_reduce,
      0},
+    /* The others, for who renews their inputs before each replay. */
+    {RG_i32, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_IN, 333, RG_COLL_all_gather, 0},
+    {RG_f32, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 7001,
+     RG_COLL_reduce_scatter, 0},
+    {RG_f8e4m3, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT_ODD, 60001,
+     RG_COLL_broadcast, 0},
+    {RG_u16, RG_bor, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 12, RG_COLL_reduce, 0},
+    {RG_i64, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_SKEW, 901, RG_COLL_all_to_all,
+     0},
+    {RG_bf16, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 5003, RG_COLL_gather, 0},
+    {RG_u8, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_IN_ODD, 77, RG_COLL_scatter, 0},
+    {RG_u8, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 0, RG_COLL_barrier, 0},
+    {RG_f64, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 1201, RG_COLL_all_to_all_v,
+     0},
 };
 
 struct replay {
     struct rg_suite *suite;        /* borrowed, as the result */
     struct rg_case_result *result; /* a failure there stops the case */
-    struct rg_trial trials[NTRIALS];
+    struct rg_trial trials[NALL];  /* zeroed where there is no algorithm */
     struct rg_graph *graphs[2];
     int captures;
     uint64_t seed; /* of the next round's inputs */
@@ -51,7 +66,7 @@ static void replay_end(struct replay *replay)
         if (replay->graphs[i] != NULL)
             rg_graph_destroy(replay->graphs[i]);
     }
-    for (int i = 0; i < NTRIALS; i++)
+    for (int i = 0; i < NALL; i++)
         rg_trial_destroy(&replay->trials[i]);
 }
 
@@ -65,20 +80,28 @@ static int replay_begin(struct replay *replay, struct rg_suite *suite,
     replay->suite = suite;
     replay->result = result;
     replay->seed = suite->options->seed;
-    for (int i = 0; i < NTRIALS && ok; i++)
-        ok = replay_ok(replay,
-                       rg_trial_create(suite, &captured[i], &replay->trials[i]),
-                       "memory for the case");
+    for (int i = 0; i < NALL && ok; i++)
+        if (rg_suite_runs(suite, captured[i].collective, NULL))
+            ok = replay_ok(
+                replay,
+                rg_trial_create(suite, &captured[i], &replay->trials[i]),
+                "memory for the case");
     return ok;
+}
+
+static int is_there(const struct replay *replay, int trial)
+{
+    return replay->trials[trial].device != NULL;
 }
 
 static void launch_trials(struct replay *replay, int first, int n)
 {
     for (int i = first; i < first + n; i++)
-        replay_ok(replay,
-                  rg_trial_launch(&replay->trials[i], replay->suite->comm,
-                                  replay->suite->stream),
-                  "rg_all_reduce");
+        if (is_there(replay, i))
+            replay_ok(replay,
+                      rg_trial_launch(&replay->trials[i], replay->suite->comm,
+                                      replay->suite->stream),
+                      rg_collective_name(captured[i].collective));
 }
 
 /* Graph `which` is trials [first, first + n). */
@@ -105,8 +128,9 @@ static void launch_graph(struct replay *replay, int which)
 static void renew(struct replay *replay, int n)
 {
     for (int i = 0; i < n; i++)
-        replay_ok(replay, rg_trial_load(&replay->trials[i], replay->seed++),
-                  "rg_memcpy");
+        if (is_there(replay, i))
+            replay_ok(replay, rg_trial_load(&replay->trials[i], replay->seed++),
+                      "rg_memcpy");
 }
 
 /* Waits and compares the first n trials. */
@@ -118,7 +142,8 @@ static void check(struct replay *replay, int n)
         RG_OK)
         return;
     for (int i = 0; i < n; i++)
-        rg_trial_check(&replay->trials[i], replay->result);
+        if (is_there(replay, i))
+            rg_trial_check(&replay->trials[i], replay->result);
 }
 
 static void check_captures(struct replay *replay, int expected)
@@ -214,6 +239,28 @@ static void run_eager(struct rg_suite *suite, const struct rg_case *test,
         launch_trials(&replay, 4, 1);
         launch_graph(&replay, 0);
         check(&replay, NTRIALS);
+    }
+    check_captures(&replay, 1);
+    replay_end(&replay);
+}
+
+/* Every collective in one graph; eagerly between replays, too. */
+static void run_all_collectives(struct rg_suite *suite,
+                                const struct rg_case *test,
+                                struct rg_case_result *result)
+{
+    struct replay replay;
+
+    (void)test;
+    if (replay_begin(&replay, suite, result))
+        capture(&replay, 0, 0, NALL);
+    for (int i = 0; i < short_run(suite) && rg_case_can_go_on(result); i++) {
+        renew(&replay, NALL);
+        if (i % 4 == 3)
+            launch_trials(&replay, 0, NALL);
+        else
+            launch_graph(&replay, 0);
+        check(&replay, NALL);
     }
     check_captures(&replay, 1);
     replay_end(&replay);
@@ -348,6 +395,7 @@ int rg_cases_replay(struct rg_case_list *list,
         add_counters(&builder, algorithm);
         algorithm = rg_suite_algorithm(RG_COLL_all_reduce, n++);
     } while (algorithm != NULL);
+    add(&builder, "all_collectives", NULL, run_all_collectives, 0, 0);
     add(&builder, "policy_change", NULL, run_policy, 0, 0);
     add(&builder, "live_graph_is_busy", NULL, run_busy, 0, 0);
     return builder.status;

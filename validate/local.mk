@@ -1,5 +1,6 @@
 bin_PROGRAMS += validate/rg_validate
 validate_rg_validate_SOURCES = \
+	validate/blocks.c validate/blocks.h \
 	validate/cases_plant.c \
 	validate/cases_policy.c \
 	validate/cases_recovery.c \
@@ -14,7 +15,7 @@ validate_rg_validate_SOURCES = \
 	validate/recovery_judge.c validate/recovery_step.c \
 	validate/recovery_worker.c \
 	validate/rg_validate.c \
-	validate/selection.h validate/selection_blocks.c \
+	validate/selection.h \
 	validate/selection_worker.c \
 	validate/suite.c validate/suite.h \
 	validate/trial.c validate/trial.h validate/work.h

@@ -52,6 +52,12 @@ struct rg_recovery_scenario {
     int32_t dtype;  /* RG_u32 or RG_f32 */
     int32_t replay; /* one graph, captured once, is replayed */
     int32_t probe;  /* enum rg_recovery_probe */
+    /* A bit for each enum rg_collective: a step launches one of each, of so
+     * many elements a block, in front of its last launch. With `replay` all of
+     * them are in the one graph. */
+    uint32_t collectives;
+    int32_t block;
+    int32_t root; /* a slot; of those that have one */
     /* A rank that is out of the group asks to be let in again; dropped links
      * then work again. Else it is out for good. */
     int32_t comes_back;

@@ -6,6 +6,7 @@
 
 #include "harness/probe.h"
 #include "harness/worker.h"
+#include "validate/blocks.h"
 #include "validate/recovery.h"
 
 /* Elements that carry votes: their sums are what all members decide by. */
@@ -43,7 +44,9 @@ struct rg_recovery_member {
     struct rg_graph *graph;
     unsigned char *send; /* device memory */
     unsigned char *recv;
-    unsigned char *host; /* as large as one of them */
+    unsigned char *host;                       /* as large as one of them */
+    struct rg_block_call calls[RG_COLL_COUNT]; /* the step's collectives */
+    int ncalls;
     struct rg_probes probes;
     struct rg_transfer_request request; /* theirs, in every step */
     struct rg_recovery_report *report;
@@ -87,6 +90,9 @@ int rg_recovery_pending(struct rg_recovery_member *self, uint64_t seq);
 size_t rg_recovery_bytes(const struct rg_recovery_scenario *scenario);
 /* What the scenario's probes ask for, if it has any. */
 int rg_recovery_probes_create(struct rg_recovery_member *self);
+/* Memory of the scenario's collectives, if it has any. */
+int rg_recovery_calls_create(struct rg_recovery_member *self);
+void rg_recovery_calls_destroy(struct rg_recovery_member *self);
 /* Captures the graph, if there is to be one. */
 int rg_recovery_capture(struct rg_recovery_member *self);
 /*

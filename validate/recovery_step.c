@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness/call.h"
 #include "harness/wait.h"
 #include "validate/recovery_member.h"
 
@@ -56,6 +57,16 @@ static uint32_t get(const struct rg_recovery_member *self, size_t i)
     return (uint32_t)real;
 }
 
+static int load_calls(struct rg_recovery_member *self, uint64_t seq)
+{
+    int status = RG_OK;
+
+    for (int i = 0; i < self->ncalls && status == RG_OK; i++)
+        status = rg_block_call_load(&self->calls[i],
+                                    salt_of(self, seq) + (uint64_t)i);
+    return status;
+}
+
 static int load(struct rg_recovery_member *self, uint64_t seq)
 {
     const size_t count = (size_t)self->scenario->count;
@@ -68,6 +79,50 @@ static int load(struct rg_recovery_member *self, uint64_t seq)
         put(self, i, element(salt, self->job->rank, i));
     return rg_memcpy(self->context, self->send, self->host,
                      rg_recovery_bytes(self->scenario));
+}
+
+/* ---- collectives -------------------------------------------------------- */
+
+/* In place where there is such a thing, for every other. */
+static struct rg_block_call call_of(const struct rg_recovery_member *self,
+                                    enum rg_collective collective)
+{
+    return (struct rg_block_call){.collective = collective,
+                                  .dtype = RG_f32,
+                                  .op = RG_sum,
+                                  .in_place = rg_call_has_inplace(collective) &&
+                                              collective % 2,
+                                  .count = (size_t)self->scenario->block,
+                                  .root = self->scenario->root};
+}
+
+int rg_recovery_calls_create(struct rg_recovery_member *self)
+{
+    const struct rg_blocks blocks = {
+        .context = self->context,
+        .comm = self->comm,
+        .stream = self->stream,
+        .device = (enum rg_device_kind)self->scenario->device,
+        .slot = self->job->rank,
+        .slots = self->job->size};
+    int status = RG_OK;
+
+    for (int c = 0; c < RG_COLL_COUNT && status == RG_OK; c++) {
+        struct rg_block_call *call = &self->calls[self->ncalls];
+
+        if (!(self->scenario->collectives >> c & 1))
+            continue;
+        *call = call_of(self, (enum rg_collective)c);
+        status = rg_block_call_create(&blocks, call);
+        self->ncalls += status == RG_OK;
+    }
+    return status;
+}
+
+void rg_recovery_calls_destroy(struct rg_recovery_member *self)
+{
+    while (self->ncalls > 0)
+        rg_block_call_destroy(&self->calls[--self->ncalls]);
 }
 
 /* ---- transfer probes ---------------------------------------------------- */
@@ -141,11 +196,23 @@ static int check(struct rg_recovery_member *self, uint64_t seq,
 
 /* ---- launches ----------------------------------------------------------- */
 
-static int launch(struct rg_recovery_member *self)
+/* The launch in this place of a step: its collectives come first. */
+static int launch(struct rg_recovery_member *self, int place)
 {
+    if (place < self->ncalls)
+        return rg_block_call_launch(&self->calls[place]);
     return rg_all_reduce(self->send, self->recv, (size_t)self->scenario->count,
                          (enum rg_dtype)self->scenario->dtype, RG_sum,
                          self->comm, self->stream);
+}
+
+static int launch_from(struct rg_recovery_member *self, int place)
+{
+    int status = RG_OK;
+
+    for (; place <= self->ncalls && status == RG_OK; place++)
+        status = launch(self, place);
+    return status;
 }
 
 int rg_recovery_capture(struct rg_recovery_member *self)
@@ -157,17 +224,36 @@ int rg_recovery_capture(struct rg_recovery_member *self)
     self->report->captures++;
     status = rg_graph_begin(self->stream);
     if (status == RG_OK)
-        status = launch(self);
+        status = launch_from(self, 0);
     if (status == RG_OK)
         status = rg_graph_end(self->stream, &self->graph);
     return status;
 }
 
-/* All launches of a step have the last one's inputs: only it is looked at. */
+/* The place of the step's first launch: what is left of one is not all of the
+ * graph. */
+static int first_place(const struct rg_recovery_member *self)
+{
+    return self->scenario->batch - self->launches;
+}
+
+static int launch_collectives(struct rg_recovery_member *self)
+{
+    const int place = first_place(self);
+
+    return self->scenario->replay && place == 0
+               ? rg_graph_launch(self->graph, self->stream)
+               : launch_from(self, place);
+}
+
+/* All launches of a step have the last one's inputs: only it is looked at,
+ * but for collectives. */
 static int launch_all(struct rg_recovery_member *self)
 {
     int status = RG_OK;
 
+    if (self->ncalls > 0)
+        return launch_collectives(self);
     for (int i = 0; i < self->launches && status == RG_OK; i++)
         if (has_probes(self) && i + 1 < self->launches)
             status = rg_probes_launch(&self->probes, &self->request, self->comm,
@@ -175,8 +261,30 @@ static int launch_all(struct rg_recovery_member *self)
         else
             status = self->scenario->replay
                          ? rg_graph_launch(self->graph, self->stream)
-                         : launch(self);
+                         : launch(self, 0);
     return status;
+}
+
+/* Those that are committed, also where the step is not: each by those who
+ * took part in it. */
+static void check_calls(struct rg_recovery_member *self,
+                        struct rg_recovery_line *lines)
+{
+    const int first = first_place(self);
+    char text[200];
+
+    for (int place = first; place < self->ncalls; place++) {
+        struct rg_recovery_line *line = &lines[place - first];
+
+        if (line->state != RG_OUTCOME_COMMITTED ||
+            rg_block_call_check(&self->calls[place], line->participants, text,
+                                sizeof(text)) == RG_OK)
+            continue;
+        line->wrong++;
+        fprintf(stderr, "rank %d: seq %llu, members %#llx: %s\n",
+                self->job->rank, (unsigned long long)line->seq,
+                (unsigned long long)line->participants, text);
+    }
 }
 
 /* ---- outcomes ----------------------------------------------------------- */
@@ -225,6 +333,7 @@ static int try_outcomes(struct rg_recovery_member *self, uint64_t first)
     if (status != RG_OK)
         return status;
     self->report->lines += n;
+    check_calls(self, lines);
     status = check_range(self, lines, n);
     self->aborted = lines[n - 1].state == RG_OUTCOME_ABORTED;
     if (status != RG_OK || self->aborted)
@@ -297,6 +406,8 @@ int rg_recovery_step(struct rg_recovery_member *self)
     last = before + batch - before % batch;
     self->launches = (int)(last - before);
     status = load(self, last);
+    if (status == RG_OK)
+        status = load_calls(self, last);
     rg_recovery_at(self, RG_FAULT_IN_START, first);
     rg_recovery_mid_begin(self, first);
     begin_ns = rg_now_ns();

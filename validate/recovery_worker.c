@@ -128,6 +128,8 @@ static int enter_group(struct rg_recovery_member *self)
         status = rg_malloc(self->context, bytes, (void **)&self->recv);
     if (status == RG_OK)
         status = rg_recovery_probes_create(self);
+    if (status == RG_OK)
+        status = rg_recovery_calls_create(self);
     return status == RG_OK ? rg_recovery_capture(self) : status;
 }
 
@@ -418,6 +420,7 @@ static int be_member(struct rg_recovery_member *self)
         status = take_steps(self);
     if (status == RG_OK)
         status = finish(self);
+    rg_recovery_calls_destroy(self);
     rg_group_leave(&(struct rg_group_parts){
         self->context,
         self->comm,

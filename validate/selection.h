@@ -4,7 +4,7 @@
  *     cases_selection.c     who asks for what; the judgement
  *     - - - - - - - - - - supervisors above, workers below - - - - - - - -
  *     selection_worker.c    a rank's part in a scenario
- *       selection_blocks.c  the collectives, with what they must give
+ *       blocks.c            the collectives, with what they must give
  *
  * Preferences are variables of the environment, so each worker sets its own
  * before it makes a context. A worker compares what it sees with the scenario
@@ -68,31 +68,5 @@ void rg_selection_log_path(int supervisor, int rank, char *path, size_t bytes);
 
 /* main() of a worker: returns its exit code. */
 int rg_selection_worker(struct rg_worker *worker);
-
-/* ---- collectives -------------------------------------------------------- */
-
-/* A group as the collectives' results depend on it; slots are world ranks. */
-struct rg_blocks {
-    struct rg_context *context;
-    struct rg_comm *comm;
-    struct rg_stream *stream;
-    enum rg_device_kind device;
-    int slot; /* own */
-    int slots;
-    uint64_t active; /* a bitmap of slots */
-    uint64_t seed;
-};
-
-/*
- * Every collective, in and out of place, of several types and sizes. RG_OK, or
- * the status of what failed (RG_EPROTO: wrong data) with the cause in `text`.
- * Where the group's backend has no algorithm, a collective other than
- * all-reduce is passed over.
- */
-int rg_blocks_check(const struct rg_blocks *blocks, char *text, size_t bytes);
-/* One all-reduce with a new input; `graph` instead of a call, if not null. */
-int rg_blocks_reduce(const struct rg_blocks *blocks, uint32_t *send,
-                     uint32_t *recv, size_t count, struct rg_graph *graph,
-                     char *text, size_t bytes);
 
 #endif

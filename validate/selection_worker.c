@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "algos/algos.h"
+#include "harness/call.h"
 #include "harness/group.h"
 #include "harness/verdict.h"
 #include "harness/wait.h"
+#include "validate/blocks.h"
 
 enum {
     WAIT_MS = 20000, /* for a change of the group */
@@ -324,20 +326,28 @@ static void check_reduce(struct selection *self, uint64_t active)
 /* A root that is gone leaves an error behind, and nothing else. */
 static void check_dead_root(struct selection *self, int root)
 {
-    int status;
+    for (int c = 0; c < RG_COLL_COUNT && go_on(self); c++) {
+        const struct rg_call call = {.collective = (enum rg_collective)c,
+                                     .send = self->send,
+                                     .recv = self->recv,
+                                     .count = COUNT / (size_t)self->job->size,
+                                     .dtype = RG_u32,
+                                     .op = RG_sum,
+                                     .root = root};
+        int status;
 
-    if (!go_on(self))
-        return;
-    status = rg_broadcast(self->send, self->recv, COUNT, RG_u32, root,
-                          self->comm, self->stream);
-    if (status == RG_ENOTSUP)
-        return;
-    if (expect(self, status, RG_OK, "rg_broadcast") &&
-        expect(self, rg_stream_synchronize(self->stream), RG_OK,
-               "rg_stream_synchronize"))
-        expect(self, rg_comm_error(self->comm), RG_EUNAVAILABLE,
-               "broadcast by a rank that is gone");
-    rg_comm_clear_error(self->comm);
+        if (!rg_collective_rooted(call.collective))
+            continue;
+        status = rg_call_launch(&call, self->comm, self->stream);
+        if (status == RG_ENOTSUP)
+            continue;
+        if (expect(self, status, RG_OK, rg_collective_name(call.collective)) &&
+            expect(self, rg_stream_synchronize(self->stream), RG_OK,
+                   "rg_stream_synchronize"))
+            expect(self, rg_comm_error(self->comm), RG_EUNAVAILABLE,
+                   "a root that is gone");
+        rg_comm_clear_error(self->comm);
+    }
 }
 
 static void capture(struct selection *self, int wanted)

@@ -137,29 +137,36 @@ tap_run env RG_DISABLE_P2P_ROUTE=1 RG_DISABLE_HOST_PROXY_ROUTE=1 "$perf" \
 tap_ended 0 "without a route a group is on the legacy backend" tap_holds_once \
     'rank 0 has no route (RG_DISABLE_P2P_ROUTE, RG_DISABLE_HOST_PROXY_ROUTE)'
 
-# The other collectives, by the legacy backend; the types that only move too.
+# The other collectives; the types that only move too.
 # sweeps COLLECTIVE ROWS FLAG...: so many right rows.
 sweeps()
 {
     collective=$1 rows=$2
     shift 2
     tap_run "$RG_BUILD_DIR/bench/${collective}_perf" --launch local --ranks 3 \
-        --backend legacy --max-time 0.002 -n 20 -J "$json" "$@"
+        --max-time 0.002 -n 20 -J "$json" "$@"
     tap_ended 0 "$collective sweeps on 3 ranks" \
         tap_holds_once "$rows passed, 0 failed, 0 skipped" &&
         [ "$(grep -c "\"collective\":\"$collective\".*\"wrong\":0," "$json")" \
             -eq "$rows" ]
     tap_result $? "each row is one of $collective"
 }
-sweeps all_gather 12 -b 0 -e 4K -f 64 -d u8,f8e5m2
-sweeps reduce_scatter 12 -b 3 -e 1K -f 17 -d f16 -o sum,avg
-sweeps reduce_scatter 18 -b 64 -e 1K -f 4 -d u16 -o band,bor,bxor
-sweeps broadcast 12 -b 8 -e 4K -f 512 -d f8e4m3 -r all
-sweeps reduce 12 -b 8 -e 4K -f 512 -o max -r all
-sweeps all_to_all 3 -b 8 -e 4K -f 16
-sweeps gather 12 -b 8 -e 4K -f 512 -r all
-sweeps scatter 4 -b 8 -e 4K -f 512 -r 2
-sweeps barrier 1
+for how in "--backend legacy" "-G 3"; do
+    # shellcheck disable=SC2086
+    {
+        sweeps all_gather 12 -b 0 -e 4K -f 64 -d u8,f8e5m2 $how
+        sweeps reduce_scatter 12 -b 3 -e 1K -f 17 -d f16 -o sum,avg $how
+        sweeps reduce_scatter 18 -b 64 -e 1K -f 4 -d u16 -o band,bor,bxor $how
+        sweeps broadcast 12 -b 8 -e 4K -f 512 -d f8e4m3 -r all $how
+        sweeps reduce 12 -b 8 -e 4K -f 512 -o max -r all $how
+        sweeps all_to_all 3 -b 8 -e 4K -f 16 $how
+        sweeps gather 12 -b 8 -e 4K -f 512 -r all $how
+        sweeps scatter 4 -b 8 -e 4K -f 512 -r 2 $how
+        sweeps barrier 1 $how
+    }
+done
+sweeps all_to_all_v 4 -b 64 -e 64K -f 1024 -d f8e4m3,i64 --seed 7
+tap_refuses "$RG_BUILD_DIR/bench/all_to_all_v_perf" 3 --ranks 3 --backend legacy
 
 # Selection tables: each row of figures names the algorithm of the table's row.
 table=$tap_work/t.rgp

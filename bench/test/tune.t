@@ -33,6 +33,8 @@ refuses 2 -o t --budget -5s
 refuses 2 -o t -b 1M -e 8
 refuses 2 -o t -b 2 -d f32
 refuses 2 -o t --collectives all_shout
+refuses 2 -o t --collectives all --resume t.jsonl
+refuses 2 -o t --collectives broadcast,reduce -d f8e4m3
 refuses 2 -o t --launches 0
 refuses 2 -o t --topology 'a b'
 refuses 2 -o t -J a --resume b
@@ -88,6 +90,26 @@ tap_ended 2 "a budget for nothing is refused" \
     tap_holds_once 'budget is too short'
 [ ! -f "$table" ]
 tap_result $? "and no table written"
+
+# ---- several collectives -------------------------------------------------
+
+tap_run "$tune" --launch local --ranks 2 -o "$tap_work/two.rgp" -e 4K \
+    --collectives broadcast,barrier --held-out 2 --launches 1 --budget 20s
+tap_ended 0 "a broadcast and a barrier are tuned for" [ -f "$tap_work/two.rgp" ]
+for collective in broadcast barrier; do
+    grep -q "^$collective  *any  *2  *0 " "$tap_work/two.rgp" &&
+        head -n 1 "$tap_work/two.rgp.$collective.jsonl" |
+        grep -q "\"collective\":\"$collective\""
+    tap_result $? "it has rows of $collective, and so has a raw file"
+    tap_run "$tune" explain "$tap_work/two.rgp" --collective $collective \
+        --ranks 2 --bytes 8
+    tap_ended 0 "explain names its row" tap_holds 'algorithm: '
+done
+tap_run "$tune" diff "$tap_work/two.rgp" "$tap_work/two.rgp"
+tap_ended 0 "it does not differ from itself"
+"$RG_BUILD_DIR/bench/broadcast_perf" --launch local --ranks 2 -b 8 -e 8 -n 5 \
+    --policy "$tap_work/two.rgp" >/dev/null
+tap_result $? "and is followed"
 
 # ---- a table, from measuring to use --------------------------------------
 
@@ -221,6 +243,21 @@ tap_result $? "explain names the row and why"
     "1;2;1;2;2;0 4 0 0;100 5 0 65536;" ] &&
     [ "$(grep -c dropped "$tap_work/lost")" -eq 1 ]
 tap_result $? "export for Open MPI, and what it drops"
+cat >"$tap_work/many.rgp" <<'EOT'
+regroup-policy 1
+unit bytes-per-rank-buffer
+topology any
+all_reduce any 2 0 inf ring - - - - - -
+reduce_scatter any 2 0 inf direct - - - - - -
+broadcast any 2 0 99 direct - - - - - -
+broadcast any 2 99 inf chain - - 4096 - - -
+barrier any 2 0 inf dissemination - - - - - -
+EOT
+[ "$("$tune" export "$tap_work/many.rgp" --format ompi 2>"$tap_work/lost" |
+    sed 's/ *#.*//' | tr '\n' ';')" = \
+    "3;2;1;2;1;0 4 0 0;6;1;2;1;0 4 0 0;7;1;2;2;0 1 0 0;99 3 0 4096;" ] &&
+    [ "$(grep -c dropped "$tap_work/lost")" -eq 1 ]
+tap_result $? "export of several collectives for Open MPI"
 [ "$("$tune" export "$tap_work/b.rgp" --format nccl-csv 2>"$tap_work/lost" |
     tail -n +2 | head -n 1)" = "allreduce,0,99,ring,simple,-1,-1,2,-1,-1" ] &&
     [ "$(grep -c dropped "$tap_work/lost")" -eq 1 ]
