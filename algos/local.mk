@@ -104,9 +104,9 @@ EXTRA_DIST += algos/registry algos/README.md algos/test/all_reduce_mesh.c \
 	algos/test/example.t
 BUILT_SOURCES += algos/registry.h
 CLEANFILES += algos/registry.h
-algos/registry.h: algos/registry Makefile
+algos/registry.h: algos/registry algos/local.mk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-	$(top_srcdir)/algos/registry $(RG_ALGO_SOURCES) >$@.tmp && \
+	$(top_srcdir)/algos/registry $(top_srcdir)/algos/local.mk >$@.tmp && \
 	if cmp -s $@.tmp $@; then rm $@.tmp; touch $@; else mv $@.tmp $@; fi
 $(RG_ALGO_OBJECTS): algos/registry.h
 

@@ -1,4 +1,6 @@
 /* Where the all-reduce entries of every type and device are found. */
+#include <config.h>
+
 #include "algos/all_reduce/all_reduce.h"
 #include "algos/pattern/entries.h"
 

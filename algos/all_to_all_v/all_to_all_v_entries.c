@@ -1,4 +1,6 @@
 /* Where the all-to-all-v entries of every device are found. */
+#include <config.h>
+
 #include "algos/all_to_all_v/all_to_all_v.h"
 #include "algos/pattern/entries.h"
 

@@ -1,4 +1,6 @@
 /* Where the barrier entries of every device are found. */
+#include <config.h>
+
 #include "algos/barrier/barrier.h"
 #include "algos/pattern/entries.h"
 

@@ -1,11 +1,9 @@
 /*
  * Where a collective's entries are found: in its <name>_entries.c, which the
- * host compiles.
+ * host compiles, behind <config.h>.
  */
 #ifndef RG_PATTERN_ENTRIES_H
 #define RG_PATTERN_ENTRIES_H
-
-#include <config.h>
 
 #include <stddef.h>
 

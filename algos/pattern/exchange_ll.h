@@ -14,6 +14,7 @@
 
 #include "algos/pattern/blocks.h"
 #include "algos/pattern/packets.h"
+#include "runtime/algo.h"
 
 #define RG_EXCHANGE_LL_AREA "exchange_ll"
 

@@ -1,4 +1,6 @@
 /* Where the reduce entries of every type and device are found. */
+#include <config.h>
+
 #include "algos/reduce/reduce.h"
 #include "algos/pattern/entries.h"
 

@@ -1,4 +1,6 @@
 /* Where the reduce-scatter entries of every type and device are found. */
+#include <config.h>
+
 #include "algos/reduce_scatter/reduce_scatter.h"
 #include "algos/pattern/entries.h"
 

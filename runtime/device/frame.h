@@ -2,7 +2,8 @@
  * The frame of a collective whose invocations all go by the plan: what
  * entry.h has, the switch over the algorithms, and the entries of one type.
  *
- * Included once, by the collective's entry source, behind these definitions:
+ * Included once, by the collective's entry source, behind these definitions;
+ * without them there is nothing in it:
  *
  *   RG_FRAME          the collective's name, as in RG_COLLECTIVE_LIST
  *   RG_FRAME_LIST(X)  its algorithms in table order
@@ -24,6 +25,8 @@
 
 #include "runtime/device/elem.h"
 #include "runtime/device/entry.h"
+
+#ifdef RG_FRAME
 
 #define RG_FRAME_NAME(tail) RG_CAT(RG_FRAME, tail)
 #define RG_FRAME_COLL       RG_CAT(RG_COLL_, RG_FRAME)
@@ -277,6 +280,8 @@ const struct rg_emu_entries RG_ENTRIES_HERE = {{RG_FRAME_TABLE(RG_NONE, RG_X)},
                                                NULL};
 #undef RG_X
 #undef RG_NONE
+
+#endif
 
 #endif
 
