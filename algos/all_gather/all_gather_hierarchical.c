@@ -21,27 +21,26 @@ struct all_gather_hierarchical {
 };
 
 /* The number of a rank's message of a phase within its node. */
-RG_FN uint64_t all_gather_hierarchical_number(
-    const struct rg_call *call, const struct all_gather_hierarchical *s,
-    int writer, int phase)
+RG_FN uint64_t all_gather_hierarchical_number(const struct rg_call *call,
+                                              struct all_gather_hierarchical *s,
+                                              int writer, int phase)
 {
     const uint64_t each = 1 + (uint64_t)rg_agent_wards(call->plan, writer);
 
     return s->k * each + (uint64_t)phase;
 }
 
-RG_FN uint8_t *
-all_gather_hierarchical_block(const struct rg_call *call,
-                              const struct all_gather_hierarchical *s, int rank)
+RG_FN uint8_t *all_gather_hierarchical_block(const struct rg_call *call,
+                                             struct all_gather_hierarchical *s,
+                                             int rank)
 {
     return call->recv + (uint64_t)rg_slot_of(call, rank) * call->count + s->at;
 }
 
 /* All below: 0, or 1 for failed. To the other ranks of the node. */
-RG_FN int
-all_gather_hierarchical_spread(struct rg_call *call,
-                               const struct all_gather_hierarchical *s,
-                               int phase, const uint8_t *src)
+RG_FN int all_gather_hierarchical_spread(struct rg_call *call,
+                                         struct all_gather_hierarchical *s,
+                                         int phase, const uint8_t *src)
 {
     const int rank = s->flow.rank;
     const uint64_t m = all_gather_hierarchical_number(call, s, rank, phase);
@@ -56,7 +55,7 @@ all_gather_hierarchical_spread(struct rg_call *call,
 
 /* The own chunk to the agents in other nodes. */
 RG_FN int all_gather_hierarchical_cross(struct rg_call *call,
-                                        const struct all_gather_hierarchical *s)
+                                        struct all_gather_hierarchical *s)
 {
     RG_ROLLED
     for (int p = 0; p < s->flow.nranks; p++)
@@ -68,7 +67,7 @@ RG_FN int all_gather_hierarchical_cross(struct rg_call *call,
 
 /* A ward's chunk: kept, and handed on. */
 RG_FN int all_gather_hierarchical_ward(struct rg_call *call,
-                                       const struct all_gather_hierarchical *s,
+                                       struct all_gather_hierarchical *s,
                                        int phase)
 {
     const int ward = rg_agent_ward(call->plan, s->flow.rank, phase);
@@ -86,7 +85,7 @@ RG_FN int all_gather_hierarchical_ward(struct rg_call *call,
 
 /* What the others of the node have sent in a phase. */
 RG_FN int all_gather_hierarchical_keep(struct rg_call *call,
-                                       const struct all_gather_hierarchical *s,
+                                       struct all_gather_hierarchical *s,
                                        int phase)
 {
     RG_ROLLED
@@ -114,7 +113,7 @@ RG_FN int all_gather_hierarchical_keep(struct rg_call *call,
 }
 
 RG_FN int all_gather_hierarchical_chunk(struct rg_call *call,
-                                        const struct all_gather_hierarchical *s)
+                                        struct all_gather_hierarchical *s)
 {
     if (all_gather_hierarchical_cross(call, s) ||
         all_gather_hierarchical_spread(call, s, 0, call->send + s->at) ||
@@ -129,9 +128,8 @@ RG_FN int all_gather_hierarchical_chunk(struct rg_call *call,
 }
 
 /* How many chunks have gone each way. */
-RG_FN void
-all_gather_hierarchical_close(struct rg_call *call,
-                              const struct all_gather_hierarchical *s)
+RG_FN void all_gather_hierarchical_close(struct rg_call *call,
+                                         struct all_gather_hierarchical *s)
 {
     const int rank = s->flow.rank;
 

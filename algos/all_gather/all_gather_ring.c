@@ -8,7 +8,7 @@
 #include "algos/pattern/ring.h"
 
 /* Hop t of a chunk: message `m` of the invocation. 0, or 1 for failed. */
-RG_FN int all_gather_ring_hop(struct rg_call *call, const struct rg_flow *flow,
+RG_FN int all_gather_ring_hop(struct rg_call *call, struct rg_flow *flow,
                               uint64_t at, uint64_t bytes, int t, uint64_t m)
 {
     const int n = flow->nranks, next = rg_ring_next(flow->rank, n);
@@ -32,7 +32,7 @@ RG_FN int all_gather_ring_hop(struct rg_call *call, const struct rg_flow *flow,
 RG_FN int all_gather_ring_channel(struct rg_call *call, int channel)
 {
     const struct rg_blocks blocks = all_gather_blocks(call);
-    const struct rg_flow flow = rg_flow_open(call, channel);
+    struct rg_flow flow = rg_flow_open(call, channel);
     const int hops = flow.nranks - 1;
     uint64_t begin, end, m = 0;
 

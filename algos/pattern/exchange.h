@@ -35,7 +35,7 @@ RG_FN struct rg_exchange rg_exchange_open(const struct rg_call *call,
 
 /* A pair's bytes of step k, at this end. */
 RG_FN struct rg_span rg_exchange_span(const struct rg_call *call,
-                                      const struct rg_exchange *s,
+                                      struct rg_exchange *s,
                                       const struct rg_blocks *blocks, int way,
                                       int peer, uint64_t k)
 {
@@ -46,7 +46,7 @@ RG_FN struct rg_span rg_exchange_span(const struct rg_call *call,
 }
 
 /* Both 0, or 1 for failed. */
-RG_FN int rg_exchange_write(struct rg_call *call, const struct rg_exchange *s,
+RG_FN int rg_exchange_write(struct rg_call *call, struct rg_exchange *s,
                             const struct rg_blocks *blocks, uint64_t k)
 {
     RG_ROLLED
@@ -64,7 +64,7 @@ RG_FN int rg_exchange_write(struct rg_call *call, const struct rg_exchange *s,
     return 0;
 }
 
-RG_FN int rg_exchange_read(struct rg_call *call, const struct rg_exchange *s,
+RG_FN int rg_exchange_read(struct rg_call *call, struct rg_exchange *s,
                            const struct rg_blocks *blocks, uint64_t k)
 {
     RG_ROLLED
@@ -87,7 +87,7 @@ RG_FN int rg_exchange_read(struct rg_call *call, const struct rg_exchange *s,
 }
 
 /* The rank's own bytes of step k. */
-RG_FN void rg_exchange_own(struct rg_call *call, const struct rg_exchange *s,
+RG_FN void rg_exchange_own(struct rg_call *call, struct rg_exchange *s,
                            const struct rg_blocks *blocks, uint64_t k)
 {
     const uint64_t begin = s->begin + k * s->flow.chunk;
@@ -97,7 +97,7 @@ RG_FN void rg_exchange_own(struct rg_call *call, const struct rg_exchange *s,
 }
 
 /* What the channel's two ends leave behind. */
-RG_FN void rg_exchange_close(struct rg_call *call, const struct rg_exchange *s,
+RG_FN void rg_exchange_close(struct rg_call *call, struct rg_exchange *s,
                              const struct rg_blocks *blocks, int writes,
                              int reads)
 {
@@ -117,7 +117,7 @@ RG_FN int rg_exchange_channel(struct rg_call *call,
                               const struct rg_blocks *blocks, int channel,
                               int writes, int reads)
 {
-    const struct rg_exchange s = rg_exchange_open(call, blocks, channel);
+    struct rg_exchange s = rg_exchange_open(call, blocks, channel);
 
     RG_ROLLED
     for (uint64_t k = 0; k < s.steps + 1; k++) {

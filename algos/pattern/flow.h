@@ -20,6 +20,7 @@
 #ifndef RG_PATTERN_FLOW_H
 #define RG_PATTERN_FLOW_H
 
+#include "runtime/algo.h"
 #include "runtime/device/share.h"
 #include "runtime/device/transfer.h"
 
@@ -40,6 +41,10 @@ struct rg_flow {
     uint64_t *sent, *taken; /* by dense rank */
     int channel, lane;
     int rank, nranks;
+    /* The writing end: messages to `peer` up to turn `room` have a free slot.
+     */
+    int peer;
+    uint64_t room;
 };
 
 /* Bytes of a channel's words, and of those counters. */
@@ -76,6 +81,8 @@ RG_FN struct rg_flow rg_flow_open(const struct rg_call *call, int channel)
     flow.lane = channel % RG_LANES;
     flow.rank = (int)call->plan->rank;
     flow.nranks = (int)call->plan->nranks;
+    flow.peer = -1;
+    flow.room = 0;
     return flow;
 }
 
@@ -91,15 +98,37 @@ RG_FN uint64_t rg_flow_slot(const struct rg_flow *flow, int writer, int reader,
 
 /* ---- the writing end, team calls: 0, or 1 for failed --------------------- */
 
+/*
+ * Waits until a turn's slot at the peer is free, and finds out how many behind
+ * it are. So a team need not meet before each message: while its first thread
+ * still waits for the last one to have landed, the others copy the next.
+ */
+RG_FN int rg_flow_room(struct rg_call *call, struct rg_flow *flow, int peer,
+                       uint64_t turn)
+{
+    const uint64_t credit = flow->credit + (uint64_t)peer * RG_LINE;
+    uint64_t given = 0;
+
+    if (peer == flow->peer && (int64_t)(flow->room - turn) > 0)
+        return 0;
+    if (rg_wait(call, peer, credit, turn + 1 - RG_FLOW_DEPTH))
+        return 1;
+    if (call->team.thread == 0)
+        given = rg_load_acquire(
+            (const uint64_t *)(const void *)rg_inbox(call, credit));
+    flow->room = rg_team_share_word(&call->team, given) + RG_FLOW_DEPTH;
+    flow->peer = peer;
+    return 0;
+}
+
 /* Message k of this invocation to a peer; it may be empty. */
-RG_FN int rg_flow_put(struct rg_call *call, const struct rg_flow *flow,
-                      int peer, uint64_t k, const void *src, uint64_t bytes)
+RG_FN int rg_flow_put(struct rg_call *call, struct rg_flow *flow, int peer,
+                      uint64_t k, const void *src, uint64_t bytes)
 {
     const uint64_t turn = flow->sent[peer] + k;
     const uint64_t word = flow->full + (uint64_t)flow->rank * RG_LINE;
 
-    if (rg_wait(call, peer, flow->credit + (uint64_t)peer * RG_LINE,
-                turn + 1 - RG_FLOW_DEPTH))
+    if (rg_flow_room(call, flow, peer, turn))
         return 1;
     return rg_put_signal(call, peer, flow->lane,
                          rg_flow_slot(flow, flow->rank, peer, turn), src, bytes,

@@ -55,7 +55,7 @@ struct rg_tree {
 };
 
 /* The first rank >= p that this one sends to; nranks: none. */
-RG_FN int rg_tree_child(const struct rg_call *call, const struct rg_tree *t,
+RG_FN int rg_tree_child(const struct rg_call *call, struct rg_tree *t,
                         const enum rg_tree_kind kind, int p)
 {
     while (p < t->flow.nranks &&
@@ -64,7 +64,7 @@ RG_FN int rg_tree_child(const struct rg_call *call, const struct rg_tree *t,
     return p;
 }
 
-RG_FN int rg_tree_send(struct rg_call *call, const struct rg_tree *t,
+RG_FN int rg_tree_send(struct rg_call *call, struct rg_tree *t,
                        const enum rg_tree_kind kind, uint64_t k,
                        const uint8_t *src, uint64_t bytes)
 {
@@ -77,7 +77,7 @@ RG_FN int rg_tree_send(struct rg_call *call, const struct rg_tree *t,
 }
 
 /* Chunk k. 0, or 1 for failed. */
-RG_FN int rg_tree_step(struct rg_call *call, const struct rg_tree *t,
+RG_FN int rg_tree_step(struct rg_call *call, struct rg_tree *t,
                        const enum rg_tree_kind kind, uint64_t k)
 {
     const uint64_t at = t->begin + k * t->flow.chunk;

@@ -8,7 +8,7 @@
 
 /* Elements [at, at + n) of the buffer, message k. 0, or 1 for failed. */
 RG_FN int reduce_chain_step(struct rg_call *call, enum rg_op op,
-                            const struct rg_flow *flow, uint64_t at, uint64_t n,
+                            struct rg_flow *flow, uint64_t at, uint64_t n,
                             uint64_t k)
 {
     const int next = rg_ring_next(flow->rank, flow->nranks);
@@ -38,7 +38,7 @@ RG_FN int reduce_chain_step(struct rg_call *call, enum rg_op op,
 
 RG_FN int reduce_chain_channel(struct rg_call *call, enum rg_op op, int channel)
 {
-    const struct rg_flow flow = rg_flow_open(call, channel);
+    struct rg_flow flow = rg_flow_open(call, channel);
     const uint64_t most = flow.chunk / sizeof(rg_elem);
     const int prev = rg_ring_prev(flow.rank, flow.nranks);
     uint64_t begin, end, k = 0;

@@ -17,7 +17,7 @@ struct reduce_scatter_hop {
 /* What has come is reduced where it lies, or into the output. */
 RG_FN int reduce_scatter_ring_keep(struct rg_call *call, enum rg_op op,
                                    const struct rg_fold *fold,
-                                   const struct rg_flow *flow,
+                                   struct rg_flow *flow,
                                    const struct reduce_scatter_hop *hop)
 {
     const int n = flow->nranks, prev = rg_ring_prev(flow->rank, n);
@@ -48,7 +48,7 @@ RG_FN int reduce_scatter_ring_keep(struct rg_call *call, enum rg_op op,
 /* A chunk of every block. */
 RG_FN int reduce_scatter_ring_round(struct rg_call *call, enum rg_op op,
                                     const struct rg_fold *fold,
-                                    const struct rg_flow *flow,
+                                    struct rg_flow *flow,
                                     struct reduce_scatter_hop *hop)
 {
     const int n = flow->nranks;
@@ -70,7 +70,7 @@ RG_FN int reduce_scatter_ring_round(struct rg_call *call, enum rg_op op,
 RG_FN int reduce_scatter_ring_channel(struct rg_call *call, enum rg_op op,
                                       const struct rg_fold *fold, int channel)
 {
-    const struct rg_flow flow = rg_flow_open(call, channel);
+    struct rg_flow flow = rg_flow_open(call, channel);
     const uint64_t most = flow.chunk / sizeof(rg_elem);
     struct reduce_scatter_hop hop;
     uint64_t end;

@@ -9,8 +9,8 @@
 
 /* Elements [at, at + n), message k. 0, or 1 for failed. */
 RG_FN int all_reduce_mesh_chunk(struct rg_call *call, enum rg_op op,
-                                const struct rg_flow *flow, uint64_t at,
-                                uint64_t n, uint64_t k)
+                                struct rg_flow *flow, uint64_t at, uint64_t n,
+                                uint64_t k)
 {
     const rg_elem *own = (const rg_elem *)call->send + at;
     struct rg_sources from = {0};
@@ -39,7 +39,7 @@ RG_FN int all_reduce_mesh(struct rg_call *call, enum rg_op op)
     const int channels = (int)call->rule->channels;
 
     for (int c = call->team.index; c < channels; c += call->team.count) {
-        const struct rg_flow flow = rg_flow_open(call, c);
+        struct rg_flow flow = rg_flow_open(call, c);
         const uint64_t most = flow.chunk / sizeof(rg_elem);
         uint64_t at, end, k = 0;
 
