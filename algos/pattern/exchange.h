@@ -122,11 +122,12 @@ RG_FN int rg_exchange_channel(struct rg_call *call,
     RG_ROLLED
     for (uint64_t k = 0; k < s.steps + 1; k++) {
         call->step = k;
-        if (writes && k < s.steps && rg_exchange_write(call, &s, blocks, k))
-            return 1;
-        /* While the others' are on their way. */
-        if (reads && k < s.steps)
+        if (writes && k < s.steps) {
+            if (rg_exchange_write(call, &s, blocks, k))
+                return 1;
+            /* While the others' are on their way. */
             rg_exchange_own(call, &s, blocks, k);
+        }
         if (reads && k > 0 && rg_exchange_read(call, &s, blocks, k - 1))
             return 1;
     }

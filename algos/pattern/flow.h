@@ -41,10 +41,10 @@ struct rg_flow {
     uint64_t *sent, *taken; /* by dense rank */
     int channel, lane;
     int rank, nranks;
-    /* The writing end: messages to `peer` up to turn `room` have a free slot.
-     */
-    int peer;
-    uint64_t room;
+    /* What is known already: messages to `reader` below turn `room` have a free
+     * slot; those from `writer` below `landed` are here. */
+    int reader, writer;
+    uint64_t room, landed;
 };
 
 /* Bytes of a channel's words, and of those counters. */
@@ -81,8 +81,8 @@ RG_FN struct rg_flow rg_flow_open(const struct rg_call *call, int channel)
     flow.lane = channel % RG_LANES;
     flow.rank = (int)call->plan->rank;
     flow.nranks = (int)call->plan->nranks;
-    flow.peer = -1;
-    flow.room = 0;
+    flow.reader = flow.writer = -1;
+    flow.room = flow.landed = 0;
     return flow;
 }
 
@@ -96,29 +96,38 @@ RG_FN uint64_t rg_flow_slot(const struct rg_flow *flow, int writer, int reader,
            (index * RG_FLOW_DEPTH + turn % RG_FLOW_DEPTH) * flow->slot;
 }
 
+/*
+ * Waits until the word that a peer publishes has reached a value: what it says
+ * by then, below the value for failed. So a team need not meet before each
+ * message: while its first thread still waits for the last signal's payload to
+ * land, the others copy the next.
+ */
+RG_FN uint64_t rg_flow_wait(struct rg_call *call, int peer, uint64_t word,
+                            uint64_t value)
+{
+    uint64_t says = 0;
+
+    if (call->team.thread == 0 &&
+        rg_wait_says(call, (const uint64_t *)(const void *)rg_inbox(call, word),
+                     value, peer, &says))
+        says = value - 1;
+    return rg_team_share_word(&call->team, says);
+}
+
 /* ---- the writing end, team calls: 0, or 1 for failed --------------------- */
 
-/*
- * Waits until a turn's slot at the peer is free, and finds out how many behind
- * it are. So a team need not meet before each message: while its first thread
- * still waits for the last one to have landed, the others copy the next.
- */
+/* Waits until a turn's slot at the peer is free. */
 RG_FN int rg_flow_room(struct rg_call *call, struct rg_flow *flow, int peer,
                        uint64_t turn)
 {
-    const uint64_t credit = flow->credit + (uint64_t)peer * RG_LINE;
-    uint64_t given = 0;
-
-    if (peer == flow->peer && (int64_t)(flow->room - turn) > 0)
+    if (peer == flow->reader && (int64_t)(flow->room - turn) > 0)
         return 0;
-    if (rg_wait(call, peer, credit, turn + 1 - RG_FLOW_DEPTH))
-        return 1;
-    if (call->team.thread == 0)
-        given = rg_load_acquire(
-            (const uint64_t *)(const void *)rg_inbox(call, credit));
-    flow->room = rg_team_share_word(&call->team, given) + RG_FLOW_DEPTH;
-    flow->peer = peer;
-    return 0;
+    flow->room =
+        RG_FLOW_DEPTH + rg_flow_wait(call, peer,
+                                     flow->credit + (uint64_t)peer * RG_LINE,
+                                     turn + 1 - RG_FLOW_DEPTH);
+    flow->reader = peer;
+    return (int64_t)(flow->room - turn) <= 0;
 }
 
 /* Message k of this invocation to a peer; it may be empty. */
@@ -147,13 +156,18 @@ RG_FN void rg_flow_sent(struct rg_call *call, const struct rg_flow *flow,
 /* ---- the reading end ----------------------------------------------------- */
 
 /* Waits for message k from a peer: where it lies, or null for failed. */
-RG_FN uint8_t *rg_flow_take(struct rg_call *call, const struct rg_flow *flow,
+RG_FN uint8_t *rg_flow_take(struct rg_call *call, struct rg_flow *flow,
                             int peer, uint64_t k)
 {
     const uint64_t turn = flow->taken[peer] + k;
 
-    if (rg_wait(call, peer, flow->full + (uint64_t)peer * RG_LINE, turn + 1))
-        return 0;
+    if (peer != flow->writer || (int64_t)(flow->landed - turn) <= 0) {
+        flow->landed = rg_flow_wait(
+            call, peer, flow->full + (uint64_t)peer * RG_LINE, turn + 1);
+        flow->writer = peer;
+        if ((int64_t)(flow->landed - turn) <= 0)
+            return 0;
+    }
     return rg_inbox(call, rg_flow_slot(flow, peer, flow->rank, turn));
 }
 

@@ -135,23 +135,33 @@ RG_FN int rg_wait_failed(const struct rg_call *call, int status, int peer)
     return 1;
 }
 
-/* One thread's wait for one local word; transfer.h has those of teams. */
-RG_FN int rg_wait_word(const struct rg_call *call, const uint64_t *word,
-                       uint64_t value, int peer)
+/* One thread's wait for one local word, and what it says by then; transfer.h
+ * has those of teams. */
+RG_FN int rg_wait_says(const struct rg_call *call, const uint64_t *word,
+                       uint64_t value, int peer, uint64_t *says_out)
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
     int status;
 
     /* Pairs with the release store of the peer's signal. */
-    while (!rg_signal_reached(rg_load_acquire(word), value)) {
+    while (!rg_signal_reached(*says_out = rg_load_acquire(word), value)) {
         status = rg_wait_more(call, &waiter);
         if (status == RG_OK)
             continue;
-        return rg_signal_reached(rg_load_acquire(word), value)
+        *says_out = rg_load_acquire(word);
+        return rg_signal_reached(*says_out, value)
                    ? 0
                    : rg_wait_failed(call, status, peer);
     }
     return 0;
+}
+
+RG_FN int rg_wait_word(const struct rg_call *call, const uint64_t *word,
+                       uint64_t value, int peer)
+{
+    uint64_t says;
+
+    return rg_wait_says(call, word, value, peer, &says);
 }
 
 #endif
