@@ -108,7 +108,7 @@ algos/registry.h: algos/registry algos/local.mk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	$(top_srcdir)/algos/registry $(top_srcdir)/algos/local.mk >$@.tmp && \
 	if cmp -s $@.tmp $@; then rm $@.tmp; touch $@; else mv $@.tmp $@; fi
-$(RG_ALGO_OBJECTS): algos/registry.h
+$(RG_ALGO_OBJECTS) $(librg_algos_a_OBJECTS): algos/registry.h
 
 # An object's name ends in its type: <collective>_<type>.
 rg_dtype_of = $(lastword $(subst _, ,$(basename $(basename $(notdir $(1))))))
