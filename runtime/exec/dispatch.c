@@ -90,16 +90,11 @@ static enum rg_dtype entry_dtype(enum rg_dtype dtype, enum rg_op op)
 }
 
 /* Collectives that only move data are built once, for bytes. */
-static int moves_bytes(enum rg_collective collective)
-{
-    return !rg_collective_reduces(collective);
-}
-
 static struct rg_launch launch_of(const struct rg_comm *comm,
                                   const struct rg_legacy_call *call)
 {
     const size_t size = rg_dtype_size(call->dtype);
-    const int bytes = moves_bytes(call->collective);
+    const int bytes = !rg_collective_reduces(call->collective);
     const struct rg_launch args = {
         .comm = comm->dev,
         .send = call->send,
@@ -157,9 +152,9 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
     if (!stream->capture)
         rg_comm_count(comm, 1);
     return ops->launch(stream->native, &geometry, entries,
-                       moves_bytes(call->collective)
-                           ? RG_u8
-                           : entry_dtype(call->dtype, call->op),
+                       rg_collective_reduces(call->collective)
+                           ? entry_dtype(call->dtype, call->op)
+                           : RG_u8,
                        &args);
 }
 

@@ -181,21 +181,25 @@ static uint64_t led_by(const struct rg_rules *rules, int dtype, int index)
     return below;
 }
 
-/* Packets go by the hot line as far as every type gives sizes to them first:
- * it knows no types. */
-static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
+/* The largest buffer up to which every type gives sizes to it first: the hot
+ * line knows no types. */
+static uint64_t led_max(const struct rg_rules *rules, int index)
 {
-    const struct rg_rules *rules = &plan->rules[RG_COLL_all_reduce];
     uint64_t below = UINT64_MAX;
 
-    if (plan->nranks < 2 || plan->nranks > RG_HOT_PEERS)
-        return 0;
     for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
         const uint64_t led = led_by(rules, dtype, index);
 
         below = led < below ? led : below;
     }
     return below ? below - 1 : 0;
+}
+
+static uint64_t packet_hot_max(const struct rg_plan *plan, int index)
+{
+    if (plan->nranks < 2 || plan->nranks > RG_HOT_PEERS)
+        return 0;
+    return led_max(&plan->rules[RG_COLL_all_reduce], index);
 }
 
 /*
@@ -207,16 +211,10 @@ static uint64_t small_units(const struct rg_layout *layout,
 {
     const uint64_t blocks =
         rg_rule_blocks((enum rg_collective)coll, (int)plan->capacity);
-    uint64_t below = UINT64_MAX;
 
     if (!layout->count[coll] || !(layout->algo[coll][0]->flags & RG_ALGO_SMALL))
         return 0;
-    for (int dtype = 0; dtype < RG_DTYPE_COUNT; dtype++) {
-        const uint64_t led = led_by(&plan->rules[coll], dtype, 0);
-
-        below = led < below ? led : below;
-    }
-    return below ? (below - 1) / blocks / RG_PACKET_PAYLOAD : 0;
+    return led_max(&plan->rules[coll], 0) / blocks / RG_PACKET_PAYLOAD;
 }
 
 /* Bytes of the largest buffer that a rule gives to an algorithm; 0: none. */
