@@ -21,18 +21,18 @@ struct all_gather_hierarchical {
 };
 
 /* The number of a rank's message of a phase within its node. */
-RG_FN uint64_t all_gather_hierarchical_number(const struct rg_call *call,
-                                              struct all_gather_hierarchical *s,
-                                              int writer, int phase)
+RG_FN uint64_t all_gather_hierarchical_number(
+    const struct rg_call *call, const struct all_gather_hierarchical *s,
+    int writer, int phase)
 {
     const uint64_t each = 1 + (uint64_t)rg_agent_wards(call->plan, writer);
 
     return s->k * each + (uint64_t)phase;
 }
 
-RG_FN uint8_t *all_gather_hierarchical_block(const struct rg_call *call,
-                                             struct all_gather_hierarchical *s,
-                                             int rank)
+RG_FN uint8_t *
+all_gather_hierarchical_block(const struct rg_call *call,
+                              const struct all_gather_hierarchical *s, int rank)
 {
     return call->recv + (uint64_t)rg_slot_of(call, rank) * call->count + s->at;
 }
@@ -128,8 +128,9 @@ RG_FN int all_gather_hierarchical_chunk(struct rg_call *call,
 }
 
 /* How many chunks have gone each way. */
-RG_FN void all_gather_hierarchical_close(struct rg_call *call,
-                                         struct all_gather_hierarchical *s)
+RG_FN void
+all_gather_hierarchical_close(struct rg_call *call,
+                              const struct all_gather_hierarchical *s)
 {
     const int rank = s->flow.rank;
 

@@ -35,7 +35,7 @@ RG_FN struct rg_exchange rg_exchange_open(const struct rg_call *call,
 
 /* A pair's bytes of step k, at this end. */
 RG_FN struct rg_span rg_exchange_span(const struct rg_call *call,
-                                      struct rg_exchange *s,
+                                      const struct rg_exchange *s,
                                       const struct rg_blocks *blocks, int way,
                                       int peer, uint64_t k)
 {
@@ -87,7 +87,7 @@ RG_FN int rg_exchange_read(struct rg_call *call, struct rg_exchange *s,
 }
 
 /* The rank's own bytes of step k. */
-RG_FN void rg_exchange_own(struct rg_call *call, struct rg_exchange *s,
+RG_FN void rg_exchange_own(struct rg_call *call, const struct rg_exchange *s,
                            const struct rg_blocks *blocks, uint64_t k)
 {
     const uint64_t begin = s->begin + k * s->flow.chunk;
@@ -97,7 +97,7 @@ RG_FN void rg_exchange_own(struct rg_call *call, struct rg_exchange *s,
 }
 
 /* What the channel's two ends leave behind. */
-RG_FN void rg_exchange_close(struct rg_call *call, struct rg_exchange *s,
+RG_FN void rg_exchange_close(struct rg_call *call, const struct rg_exchange *s,
                              const struct rg_blocks *blocks, int writes,
                              int reads)
 {

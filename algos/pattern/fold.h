@@ -54,7 +54,7 @@ RG_FN const uint8_t *rg_fold_own(const struct rg_call *call,
            at * sizeof(rg_elem);
 }
 
-RG_FN uint64_t rg_fold_elems(struct rg_fold_channel *s, uint64_t k)
+RG_FN uint64_t rg_fold_elems(const struct rg_fold_channel *s, uint64_t k)
 {
     return rg_min_u64(s->end - s->begin - k * s->most, s->most);
 }
@@ -78,7 +78,7 @@ RG_FN int rg_fold_write(struct rg_call *call, const struct rg_fold *fold,
 
 /* Waits for a turn's messages from all; null for failed. */
 RG_FN const uint8_t *rg_fold_take(struct rg_call *call,
-                                  struct rg_fold_channel *s, uint64_t k)
+                                  const struct rg_fold_channel *s, uint64_t k)
 {
     const int first = s->flow.rank == 0;
     const uint64_t turn = s->flow.taken[first] + k;
@@ -90,8 +90,8 @@ RG_FN const uint8_t *rg_fold_take(struct rg_call *call,
 }
 
 RG_FN int rg_fold_read(struct rg_call *call, enum rg_op op,
-                       const struct rg_fold *fold, struct rg_fold_channel *s,
-                       uint64_t k)
+                       const struct rg_fold *fold,
+                       const struct rg_fold_channel *s, uint64_t k)
 {
     const uint64_t at = s->begin + k * s->most;
     struct rg_sources from;
@@ -111,7 +111,7 @@ RG_FN int rg_fold_read(struct rg_call *call, enum rg_op op,
 }
 
 RG_FN void rg_fold_close(struct rg_call *call, const struct rg_fold *fold,
-                         struct rg_fold_channel *s, int writes, int reads)
+                         const struct rg_fold_channel *s, int writes, int reads)
 {
     RG_ROLLED
     for (int p = 0; p < s->flow.nranks; p++) {

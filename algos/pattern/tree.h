@@ -5,8 +5,8 @@
  *
  *   star    the root sends to all
  *   chain   each sends to the next, as a pipeline: the root sends once
- *   nodes   the root sends to its node and to one rank of each other node,
- * which sends to the rest: each byte enters a node once
+ *   nodes   the root sends to its node, and to one rank of each other node that
+ *           sends to the rest: each byte enters a node once
  */
 #ifndef RG_PATTERN_TREE_H
 #define RG_PATTERN_TREE_H
@@ -55,7 +55,7 @@ struct rg_tree {
 };
 
 /* The first rank >= p that this one sends to; nranks: none. */
-RG_FN int rg_tree_child(const struct rg_call *call, struct rg_tree *t,
+RG_FN int rg_tree_child(const struct rg_call *call, const struct rg_tree *t,
                         const enum rg_tree_kind kind, int p)
 {
     while (p < t->flow.nranks &&

@@ -25,7 +25,7 @@ struct reduce_scatter_hierarchical {
 /* The number of a message of a phase to an agent of the node; its own block
  * comes behind its wards'. */
 RG_FN uint64_t reduce_scatter_hierarchical_number(
-    const struct rg_call *call, struct reduce_scatter_hierarchical *s,
+    const struct rg_call *call, const struct reduce_scatter_hierarchical *s,
     int agent, int phase)
 {
     const int wards = rg_agent_wards(call->plan, agent);
@@ -37,7 +37,7 @@ RG_FN uint64_t reduce_scatter_hierarchical_number(
 /* Whose block an agent makes in a phase; -1: nobody's. */
 RG_FN int
 reduce_scatter_hierarchical_whose(const struct rg_call *call,
-                                  struct reduce_scatter_hierarchical *s,
+                                  const struct reduce_scatter_hierarchical *s,
                                   int agent, int phase)
 {
     return phase == s->phases - 1 ? agent
@@ -67,9 +67,11 @@ RG_FN int reduce_scatter_hierarchical_send(
 }
 
 /* dst = what there is of it, and what lies in the slot. */
-RG_FN void reduce_scatter_hierarchical_add(
-    struct rg_call *call, enum rg_op op, struct reduce_scatter_hierarchical *s,
-    void *dst, const uint8_t *sofar, const uint8_t *slot, int divide)
+RG_FN void
+reduce_scatter_hierarchical_add(struct rg_call *call, enum rg_op op,
+                                const struct reduce_scatter_hierarchical *s,
+                                void *dst, const uint8_t *sofar,
+                                const uint8_t *slot, int divide)
 {
     struct rg_sources from;
 
@@ -178,7 +180,7 @@ reduce_scatter_hierarchical_chunk(struct rg_call *call, enum rg_op op,
 
 RG_FN void
 reduce_scatter_hierarchical_close(struct rg_call *call,
-                                  struct reduce_scatter_hierarchical *s)
+                                  const struct reduce_scatter_hierarchical *s)
 {
     const int rank = s->flow.rank;
 
