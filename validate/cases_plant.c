@@ -18,6 +18,7 @@ extern char **environ;
 
 struct plant {
     const char *fault;
+    int ranks;            /* 0: as many as there are here */
     const char *deadline; /* setting for the child: of a device wait */
     const char *timeout;  /* -T */
     int exit;
@@ -25,10 +26,13 @@ struct plant {
 };
 
 static const struct plant plants[] = {
-    {"none", "RG_DEADLINE_MS=10000", "60", RG_EXIT_PASS, "1 passed, 0 failed"},
-    {"flip", "RG_DEADLINE_MS=10000", "60", RG_EXIT_WRONG, "index 8192 of"},
-    {"hang", "RG_DEADLINE_MS=300", "60", RG_EXIT_TIMEOUT, "deadline passed"},
-    {"stall", "RG_DEADLINE_MS=60000", "2", RG_EXIT_TIMEOUT, "no progress"},
+    {"none", 0, "RG_DEADLINE_MS=10000", "60", RG_EXIT_PASS,
+     "1 passed, 0 failed"},
+    {"flip", 0, "RG_DEADLINE_MS=10000", "60", RG_EXIT_WRONG, "index 8192 of"},
+    /* Of two ranks one waits: of more, the first to tell has the others
+     * aborted, and who will say what is not settled. */
+    {"hang", 2, "RG_DEADLINE_MS=300", "60", RG_EXIT_TIMEOUT, "deadline passed"},
+    {"stall", 0, "RG_DEADLINE_MS=60000", "2", RG_EXIT_TIMEOUT, "no progress"},
 };
 
 /* The child's one case: 65536 bytes, so the middle element is 8192. */
@@ -79,7 +83,8 @@ static int spawn(const struct rg_suite *suite, const struct plant *plant,
     posix_spawn_file_actions_t actions;
     int error = environment == NULL;
 
-    snprintf(ranks, sizeof(ranks), "%d", suite->job->size);
+    snprintf(ranks, sizeof(ranks), "%d",
+             plant->ranks ? plant->ranks : suite->job->size);
     if (error == 0 && posix_spawn_file_actions_init(&actions) == 0) {
         posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
