@@ -57,10 +57,10 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_dtype dtype,
 }
 
 /* Whatever the claim and the size ask for. Every thread. */
-RG_FN void all_reduce_any(const struct rg_launch *launch,
-                          const struct rg_team *team,
-                          const struct rg_open *open, enum rg_op op,
-                          const struct all_reduce_packets *ahead)
+RG_FN_SHARED void all_reduce_any(const struct rg_launch *launch,
+                                 const struct rg_team *team,
+                                 const struct rg_open *open, enum rg_op op,
+                                 const struct all_reduce_packets *ahead)
 {
     struct rg_call call = rg_call_of(launch, team, open);
     uint64_t run = 0;

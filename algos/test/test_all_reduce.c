@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#define RG_ENTRY_DTYPE i16
+#define RG_ENTRY_DTYPE u16
 
 #include "runtime/device/transfer.h"
 
@@ -98,7 +98,7 @@ struct rank {
     struct rg_emu_team emu[MAX_TEAMS];
     struct rg_plan *plan; /* owned, as what follows */
     uint8_t *region;
-    int16_t *send, *recv;
+    uint16_t *send, *recv;
     uint64_t abort_epoch;
     uint64_t across; /* bytes put to other nodes, by the teams' first threads */
     uint64_t wrong;  /* elements */
@@ -228,7 +228,7 @@ static void create(struct world *world, const struct plan *what)
     const size_t size = (size_t)shape.capacity * sizeof *world->ranks;
 
     assert_in_range(used, 1, BUDGET);
-    assert_true(limits.max_bytes >= MAX_COUNT * sizeof(int16_t));
+    assert_true(limits.max_bytes >= MAX_COUNT * sizeof(uint16_t));
     assert_true(!limits.max_chunk || limits.max_chunk >= CHUNK);
     world->what = what;
     world->n = shape.capacity;
@@ -265,14 +265,14 @@ static void destroy(struct world *world)
 /* ---- a run -------------------------------------------------------------- */
 
 /* Rank r's input of invocation k. */
-static int16_t input(int r, int k, int i)
+static uint16_t input(int r, int k, int i)
 {
-    return (int16_t)((r + 1) * (i % 97 + k % 13 + 1));
+    return (uint16_t)((r + 1) * (i % 97 + k % 13 + 1));
 }
 
-static int16_t result(int n, int k, int i)
+static uint16_t result(int n, int k, int i)
 {
-    return (int16_t)(n * (n + 1) / 2 * (i % 97 + k % 13 + 1));
+    return (uint16_t)(n * (n + 1) / 2 * (i % 97 + k % 13 + 1));
 }
 
 /* As a round of tags ago has left it; slots that small sizes do not reach. */
@@ -464,7 +464,7 @@ static void check_bytes(const struct world *world)
     uint64_t buffers = 0, all = 0, first = 0;
 
     for (int k = 0; k < world->what->invocations; k++)
-        buffers += (uint64_t)counts[k % NCOUNTS] * sizeof(int16_t);
+        buffers += (uint64_t)counts[k % NCOUNTS] * sizeof(uint16_t);
     for (int r = 0; r < world->n; r++) {
         all += world->ranks[r].across;
         if (rg_plan_places(plan)[r].node == 0)

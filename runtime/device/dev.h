@@ -22,6 +22,19 @@
 #include <assert.h>
 #endif
 
+/*
+ * What may take the operation as a variable: on the emulated device one copy
+ * serves all operations, which spares the compiler most of its work, and the
+ * calls cost little beside what a thread pays to be heard by another one.
+ */
+#if RG_ON_CUDA
+#define RG_FN_SHARED RG_FN
+#elif defined(__clang__)
+#define RG_FN_SHARED RG_FN_COLD
+#else
+#define RG_FN_SHARED static __attribute__((noinline, noclone, unused))
+#endif
+
 /* Before a loop whose iterations do not depend on each other. */
 #if RG_ON_CUDA
 #define RG_INDEPENDENT

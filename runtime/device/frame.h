@@ -126,9 +126,9 @@ RG_FN int rg_frame_granted(struct rg_call *call, enum rg_op op,
     return rg_frame_planned(call, op, run_out);
 }
 
-RG_FN void rg_frame_any(const struct rg_launch *launch,
-                        const struct rg_team *team, const struct rg_open *open,
-                        enum rg_op op)
+RG_FN_SHARED void rg_frame_any(const struct rg_launch *launch,
+                               const struct rg_team *team,
+                               const struct rg_open *open, enum rg_op op)
 {
     struct rg_call call = rg_call_of(launch, team, open);
     uint64_t run = 0;

@@ -226,10 +226,10 @@ RG_FN void rg_reduce_block(enum rg_op op, rg_elem *dst,
                                         : acc[i]);
 }
 
-/* Elements [0, n) of every source, n >= 2 sources. See the file's head. */
-RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
-                          void *dst2, const struct rg_sources *from, uint64_t n,
-                          int divide)
+RG_FN void rg_team_reduce_by(const struct rg_team *team, enum rg_op op,
+                             void *dst, void *dst2,
+                             const struct rg_sources *from, uint64_t n,
+                             int divide)
 {
     rg_elem *to = (rg_elem *)dst, *to2 = (rg_elem *)dst2;
     const rg_elem *a = (const rg_elem *)rg_source(from, 0);
@@ -252,6 +252,25 @@ RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
         rg_reduce_block(op, to, from, at, block, divide);
         if (to2)
             __builtin_memcpy(to2 + at, to + at, block * sizeof *to);
+    }
+}
+
+/* Elements [0, n) of every source, n >= 2 sources. See the file's head. */
+RG_FN_SHARED void rg_team_reduce(const struct rg_team *team, enum rg_op op,
+                                 void *dst, void *dst2,
+                                 const struct rg_sources *from, uint64_t n,
+                                 int divide)
+{
+    switch (op) {
+#define RG_X(name)                                                             \
+    case RG_##name:                                                            \
+        rg_team_reduce_by(team, RG_##name, dst, dst2, from, n, divide);        \
+        break;
+        RG_BUILT_LIST(RG_X)
+#undef RG_X
+    default:
+        /* Not built for the type: the dispatch has given it to another. */
+        __builtin_trap();
     }
 }
 
