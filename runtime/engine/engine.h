@@ -32,7 +32,7 @@ struct rg_engine;
 enum { RG_ENGINE_SECRET_BYTES = 32, RG_ENGINE_CARD_BYTES = 128 };
 
 /* Payload of so many bytes is copied when it is submitted. */
-enum { RG_ENGINE_SMALL_BYTES = 1024 };
+enum { RG_ENGINE_SMALL_BYTES = 4096 };
 
 /* As a signal offset: payload only. */
 #define RG_ENGINE_NO_SIGNAL UINT64_MAX

@@ -13,6 +13,11 @@ enum {
     VERDICT_BYTES = sizeof(uint64_t)
 };
 
+static_assert(sizeof(struct rg_tcp_header) + RG_ENGINE_SMALL_BYTES +
+                      VERDICT_BYTES <=
+                  RG_TCP_BATCH_BYTES,
+              "a batch has room for any small command");
+
 static uint64_t generation_of(const struct rg_tcp *tcp)
 {
     return tcp->engine->header->generation; /* the owner's thread writes it */

@@ -380,9 +380,12 @@ static void acknowledge(struct rg_tcp *tcp, uint64_t now)
     if (!tcp->engine->config.lazy || now - tcp->told_ns < TELL_NS)
         return;
     tcp->told_ns = now;
-    for (struct rg_tcp_conn *conn = tcp->conns; conn; conn = conn->next)
-        if (conn->stage == RG_TCP_UP)
+    for (struct rg_tcp_conn *conn = tcp->conns; conn; conn = conn->next) {
+        /* Since the last time something has gone there, with all of it then. */
+        if (conn->stage == RG_TCP_UP && conn->in.acked == conn->in.acked_then)
             rg_tcp_acknowledge(tcp, conn);
+        conn->in.acked_then = conn->in.acked;
+    }
 }
 
 static void tcp_poll(void *state, uint64_t now)

@@ -98,11 +98,12 @@ enum rg_tcp_in_state {
 struct rg_tcp_in {
     enum rg_tcp_in_state state;
     struct rg_tcp_header header;
-    int status;         /* why the command at hand is refused */
-    uint64_t left;      /* payload bytes to come */
-    uint64_t completed; /* PUTs dealt with */
-    uint64_t acked;     /* of these, those told to the peer */
-    int awaited;        /* some that are not have a source that waits */
+    int status;          /* why the command at hand is refused */
+    uint64_t left;       /* payload bytes to come */
+    uint64_t completed;  /* PUTs dealt with */
+    uint64_t acked;      /* of these, those told to the peer */
+    uint64_t acked_then; /* so many at the last look (tcp.c) */
+    int awaited;         /* some that are not have a source that waits */
     unsigned char buffer[RG_TCP_BUFFER_BYTES];
     size_t begin, end;
     int drained; /* the last call got less than there was room for */
