@@ -21,7 +21,7 @@
 enum {
     RG_GAP_NS = 100000000,
     RG_LOOK_POLLS = 16,
-    RG_TIRED_POLLS = 64 /* of a crowded host's team that drives the proxy */
+    RG_TIRED_POLLS = 256 /* of a crowded host's team that drives the proxy */
 };
 
 struct rg_call {

@@ -141,8 +141,11 @@ static uint64_t poll_engine(struct rg_proxy *proxy)
     return (uint64_t)count + rg_engine_arrivals(proxy->engine) - arrivals;
 }
 
-/* Under the lock; 1 if there was something to do. `sends`: the next round looks
- * for what comes in, if there is something to send. */
+/* What a round has done. */
+enum { IDLE = 0, WORKED, SENT };
+
+/* Under the lock. `sends`: the next round looks for what comes in, if there is
+ * something to send. */
 static int work(struct rg_proxy *proxy, int sends)
 {
     uint64_t count = 0;
@@ -153,9 +156,9 @@ static int work(struct rg_proxy *proxy, int sends)
         for (uint64_t i = 0; i < proxy->config.fifo->lanes; i++)
             count += (uint64_t)take_lane(proxy, i);
     if (!sends || !count)
-        return count + poll_engine(proxy) > 0;
+        return count + poll_engine(proxy) > 0 ? WORKED : IDLE;
     rg_engine_flush(proxy->engine);
-    return 1;
+    return SENT;
 }
 
 /* A core is given away until the network has something, which is 1, or for a
@@ -170,7 +173,7 @@ static int let_others(const struct rg_proxy *proxy, uint64_t alone)
     return ppoll(&network, 1, &moment, NULL) > 0;
 }
 
-/* A round of a team's; 1 if there was something to do, -1 not its turn. */
+/* A round of a team's; -1: not its turn. */
 static int drive_once(struct rg_proxy *proxy, int waits, int sends)
 {
     int worked;
@@ -196,7 +199,13 @@ static int drive(void *arg, enum rg_drive why)
 
     if (worked < 0 || !gives)
         return 0;
-    if (!worked && let_others(proxy, alone))
+    if (worked == WORKED)
+        return 1;
+    /* To wake up takes longer than others' turns do; and the answer to what has
+     * just been sent takes a turn of theirs. */
+    if (why == RG_DRIVE_CROWDED)
+        sched_yield();
+    else if (worked == IDLE && let_others(proxy, alone))
         drive_once(proxy, waits, 0);
     return 1;
 }
@@ -252,7 +261,7 @@ static void *worker_main(void *arg)
     rg_thread_name("proxy");
     pthread_mutex_lock(&proxy->lock);
     while (!proxy->stop) {
-        busy = !is_driven(proxy) && work(proxy, 0);
+        busy = !is_driven(proxy) && work(proxy, 0) != IDLE;
         force = proxy->force;
         open = proxy->open;
         pthread_mutex_unlock(&proxy->lock);
