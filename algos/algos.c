@@ -13,6 +13,7 @@
 #include "algos/reduce/reduce.h"
 #include "algos/reduce_scatter/reduce_scatter.h"
 #include "algos/scatter/scatter.h"
+#include "algos/sendrecv/sendrecv.h"
 
 /* X(collective, name) */
 #define RG_OF_all_reduce(name)     RG_X(all_reduce, name)
@@ -25,6 +26,7 @@
 #define RG_OF_scatter(name)        RG_X(scatter, name)
 #define RG_OF_barrier(name)        RG_X(barrier, name)
 #define RG_OF_all_to_all_v(name)   RG_X(all_to_all_v, name)
+#define RG_OF_sendrecv(name)       RG_X(sendrecv, name)
 #define RG_ALGOS_LIST                                                          \
     RG_ALL_REDUCE_LIST(RG_OF_all_reduce)                                       \
     RG_ALL_GATHER_LIST(RG_OF_all_gather)                                       \
@@ -35,7 +37,8 @@
     RG_GATHER_LIST(RG_OF_gather)                                               \
     RG_SCATTER_LIST(RG_OF_scatter)                                             \
     RG_BARRIER_LIST(RG_OF_barrier)                                             \
-    RG_ALL_TO_ALL_V_LIST(RG_OF_all_to_all_v)
+    RG_ALL_TO_ALL_V_LIST(RG_OF_all_to_all_v)                                   \
+    RG_SENDRECV_LIST(RG_OF_sendrecv)
 
 #define RG_X(collective, name)                                                 \
     extern const struct rg_algo rg_algo_##collective##_##name;

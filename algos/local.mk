@@ -34,7 +34,8 @@ RG_ALGO_SOURCES = \
 	algos/barrier/barrier_dissemination.c \
 	algos/barrier/barrier_direct.c \
 	algos/all_to_all_v/all_to_all_v_direct_ll.c \
-	algos/all_to_all_v/all_to_all_v_direct.c
+	algos/all_to_all_v/all_to_all_v_direct.c \
+	algos/sendrecv/sendrecv_direct.c
 
 noinst_LIBRARIES += librg_algos.a
 librg_algos_a_SOURCES = $(RG_ALGO_SOURCES) \
@@ -49,6 +50,7 @@ librg_algos_a_SOURCES = $(RG_ALGO_SOURCES) \
 	algos/reduce/reduce.h algos/reduce/reduce_entries.c \
 	algos/reduce_scatter/reduce_scatter.h algos/reduce_scatter/reduce_scatter_entries.c \
 	algos/scatter/scatter.h algos/scatter/scatter_entries.c \
+	algos/sendrecv/sendrecv.h algos/sendrecv/sendrecv_entries.c \
 	algos/pattern/agents.h \
 	algos/pattern/blocks.h \
 	algos/pattern/doubling.h \
@@ -73,7 +75,7 @@ librg_algos_a_DEPENDENCIES = $(RG_ALGO_OBJECTS)
 RG_REDUCING = all_reduce reduce reduce_scatter
 # Those that only move data: one per collective and device, of bytes.
 RG_MOVING = all_gather all_to_all all_to_all_v barrier broadcast gather \
-	scatter transfer
+	scatter sendrecv transfer
 EXTRA_DIST += algos/all_gather/all_gather.c \
 	algos/all_reduce/all_reduce.c \
 	algos/all_to_all/all_to_all.c \
@@ -84,6 +86,7 @@ EXTRA_DIST += algos/all_gather/all_gather.c \
 	algos/reduce/reduce.c \
 	algos/reduce_scatter/reduce_scatter.c \
 	algos/scatter/scatter.c \
+	algos/sendrecv/sendrecv.c \
 	algos/transfer/transfer.c \
 	algos/transfer/transfer_exchange.c \
 	algos/transfer/transfer_limits.c \

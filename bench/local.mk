@@ -30,6 +30,9 @@ bench_gather_perf_LDADD = $(RG_PROGRAM_LDADD)
 bin_PROGRAMS += bench/scatter_perf
 bench_scatter_perf_SOURCES = bench/scatter_perf.c $(bench_perf_body)
 bench_scatter_perf_LDADD = $(RG_PROGRAM_LDADD)
+bin_PROGRAMS += bench/sendrecv_perf
+bench_sendrecv_perf_SOURCES = bench/sendrecv_perf.c $(bench_perf_body)
+bench_sendrecv_perf_LDADD = $(RG_PROGRAM_LDADD)
 bin_PROGRAMS += bench/barrier_perf
 bench_barrier_perf_SOURCES = bench/barrier_perf.c $(bench_perf_body)
 bench_barrier_perf_LDADD = $(RG_PROGRAM_LDADD)
@@ -43,6 +46,7 @@ RG_PERF_PAGES = bench/all_gather_perf.1 \
 	bench/all_to_all_v_perf.1 \
 	bench/gather_perf.1 \
 	bench/scatter_perf.1 \
+	bench/sendrecv_perf.1 \
 	bench/barrier_perf.1
 dist_man1_MANS += bench/all_reduce_perf.1
 nodist_man1_MANS = $(RG_PERF_PAGES)

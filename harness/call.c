@@ -80,6 +80,7 @@ static struct holds holds_of(enum rg_collective collective)
 
     switch (collective) {
     case RG_COLL_all_reduce:
+    case RG_COLL_sendrecv:
         return (struct holds){ONE, ONE, ONE, ONE};
     case RG_COLL_all_gather:
         return (struct holds){ONE, ALL, ONE, ALL};
@@ -126,7 +127,8 @@ int rg_call_blocks(enum rg_collective collective, int nranks)
 int rg_call_has_inplace(enum rg_collective collective)
 {
     return collective != RG_COLL_all_to_all &&
-           collective != RG_COLL_all_to_all_v && collective != RG_COLL_barrier;
+           collective != RG_COLL_all_to_all_v &&
+           collective != RG_COLL_sendrecv && collective != RG_COLL_barrier;
 }
 
 size_t rg_call_count(enum rg_collective collective, size_t bytes,

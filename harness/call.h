@@ -5,6 +5,9 @@
  * In place, the smaller buffer is the own block of the larger one, or both are
  * one; where a rank has one buffer only, that one lies where it would lie at
  * the root.
+ *
+ * sendrecv stands here for a ring: in one group, each rank sends its block to
+ * the next rank and receives that of the one before. Alone, it copies.
  */
 #ifndef RG_HARNESS_CALL_H
 #define RG_HARNESS_CALL_H

@@ -269,6 +269,9 @@ static struct rg_pattern wanted(const struct rg_data *data)
     case RG_COLL_broadcast:
         pattern.from = data->root;
         break;
+    case RG_COLL_sendrecv:
+        pattern.from = (data->rank + data->nranks - 1) % data->nranks;
+        break;
     default:
         break;
     }

@@ -115,6 +115,8 @@ static int move(struct state *state, const struct rg_call *call, int bytes)
 {
     const size_t own = (size_t)state->rank * (size_t)bytes;
     const int root = call->root, at_root = state->rank == root;
+    const int next = (state->rank + 1) % state->size;
+    const int previous = (state->rank + state->size - 1) % state->size;
     const char *send = call->send;
     char *recv = call->recv;
 
@@ -138,6 +140,10 @@ static int move(struct state *state, const struct rg_call *call, int bytes)
                            bytes, MPI_BYTE, root, MPI_COMM_WORLD);
     case RG_COLL_all_to_all_v:
         return all_to_all_v(state, call);
+    case RG_COLL_sendrecv:
+        return MPI_Sendrecv(send, bytes, MPI_BYTE, next, 0, recv, bytes,
+                            MPI_BYTE, previous, 0, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE);
     default:
         return MPI_Barrier(MPI_COMM_WORLD);
     }

@@ -220,6 +220,11 @@ static ncclResult_t exchange_block(struct state *state,
     case RG_COLL_all_to_all:
         return exchange(state, peer, send + theirs, bytes, recv + theirs,
                         bytes);
+    case RG_COLL_sendrecv: /* a ring */
+        return exchange(state, peer, send,
+                        peer == (state->rank + 1) % state->size ? bytes : 0,
+                        recv,
+                        state->rank == (peer + 1) % state->size ? bytes : 0);
     default:
         return exchange_v(state, call, peer);
     }

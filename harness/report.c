@@ -245,6 +245,7 @@ static double bus_factor(enum rg_collective collective, int n)
         return 2.0 * (n - 1) / n;
     case RG_COLL_broadcast:
     case RG_COLL_reduce:
+    case RG_COLL_sendrecv:
         return 1;
     case RG_COLL_barrier:
         return NAN;

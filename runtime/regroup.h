@@ -549,6 +549,43 @@ int rg_all_to_all_v(const void *send, size_t send_count, void *recv,
                     struct rg_stream *stream);
 
 /*
+ * Messages between two members. The n-th that one sends to the other is the
+ * n-th that the other receives from it, and both say how large it is; `slot` is
+ * the other end's. A message is no invocation of the group's: it has no seq,
+ * and no other rank need know of it. Small ones may end before the other end
+ * has begun, large ones wait for it, bounded like any wait.
+ *
+ * Between begin and end sends and receives are gathered, in the order of the
+ * calls, at most RG_GROUP_MAX; end launches them on begin's stream, where all
+ * make progress at once, however they wait for each other. Outside, each is a
+ * launch of its own. A message to the own slot wants both ends in one group, and
+ * what is received into overlaps with nothing else of the group. RG_EINVAL: one of them was wrong, and end launches none; also a null stream
+ * or another than begin's. RG_ENOTSUP: the legacy backend, which has none. With
+ * a slot that is not active nothing is moved, and rg_comm_error() says
+ * RG_EUNAVAILABLE.
+ */
+int rg_group_begin(struct rg_comm *comm, struct rg_stream *stream);
+int rg_group_end(struct rg_comm *comm);
+int rg_send(const void *send, size_t count, enum rg_dtype dtype, int slot,
+            struct rg_comm *comm, struct rg_stream *stream);
+int rg_recv(void *recv, size_t count, enum rg_dtype dtype, int slot,
+            struct rg_comm *comm, struct rg_stream *stream);
+
+/*
+ * Messages between this rank and the member in a slot, since both are members.
+ * In a change of views the two ends agree on those that have ended at both;
+ * all others are undone at both, so that the counts may go back to what was
+ * agreed. All messages of a launch end together.
+ */
+struct rg_messages {
+    uint64_t sent, received;               /* that have ended here */
+    uint64_t sent_agreed, received_agreed; /* by the last change */
+};
+/* RG_EINVAL: no such slot. RG_EPENDING: a change of views is under way. */
+int rg_comm_messages(struct rg_comm *comm, int slot,
+                     struct rg_messages *messages_out);
+
+/*
  * For measuring routes and holding them to their contract: an invocation that
  * moves data by the transfer service alone, into the peers' workspace. It is
  * claimed, bounded, aborted, replayed and decided like a collective; all ranks

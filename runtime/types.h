@@ -70,7 +70,8 @@
     X(gather)                                                                  \
     X(scatter)                                                                 \
     X(barrier)                                                                 \
-    X(all_to_all_v)
+    X(all_to_all_v)                                                            \
+    X(sendrecv)
 
 #define RG_X(name, bytes) RG_##name,
 enum rg_dtype { RG_DTYPE_LIST(RG_X) RG_DTYPE_COUNT };
@@ -89,6 +90,8 @@ enum rg_collective {
     RG_COLL_AREAS /* kinds of algorithms that have areas in a workspace */
 };
 #undef RG_X
+
+enum { RG_GROUP_MAX = 64 }; /* messages of one launch */
 
 enum rg_device_kind { RG_DEVICE_EMU = 0, RG_DEVICE_CUDA = 1 };
 

@@ -160,6 +160,17 @@ static void fill_send(struct rg_block_call *call)
                     sent);
 }
 
+/* The active slot ahead of the own one. */
+static int previous(const struct rg_blocks *blocks)
+{
+    int slot = blocks->slot;
+
+    do
+        slot = (slot + blocks->slots - 1) % blocks->slots;
+    while (!is_active(blocks, slot));
+    return slot;
+}
+
 static int64_t expected(const struct rg_block_call *call, int block, size_t i)
 {
     switch (call->collective) {
@@ -175,6 +186,8 @@ static int64_t expected(const struct rg_block_call *call, int block, size_t i)
         return input(call, call->root, call->blocks.slot, i);
     case RG_COLL_broadcast:
         return input(call, call->root, 0, i);
+    case RG_COLL_sendrecv:
+        return input(call, previous(&call->blocks), 0, i);
     default:
         return reduced(call, 0, i);
     }

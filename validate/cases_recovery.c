@@ -57,7 +57,8 @@ enum {
 };
 
 #define OF(name) (1u << RG_COLL_##name)
-#define OTHERS   ((1u << RG_COLL_COUNT) - 1 - OF(all_reduce))
+/* Messages have no seq to be decided: messages.* are about them. */
+#define OTHERS ((1u << RG_COLL_COUNT) - 1 - OF(all_reduce) - OF(sendrecv))
 
 /* A death in a collective, which is the first launch of a step of two. */
 #define IN(collective, row_phase, row_who, row_replay)                         \

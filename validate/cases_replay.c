@@ -44,6 +44,8 @@ static const struct rg_trial_spec captured[NALL] = {
     {RG_u8, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 0, RG_COLL_barrier, 0},
     {RG_f64, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 1201, RG_COLL_all_to_all_v,
      0},
+    {RG_f16, RG_sum, RG_INPUTS_EXACT, RG_LAYOUT_OUT, 40009, RG_COLL_sendrecv,
+     0},
 };
 
 struct replay {

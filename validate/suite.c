@@ -181,7 +181,8 @@ int rg_suite_runs(const struct rg_suite *suite, enum rg_collective collective,
     struct rg_comm_limits limits;
 
     if (suite->backend == RG_BACKEND_LEGACY)
-        return algorithm == NULL && collective != RG_COLL_all_to_all_v;
+        return algorithm == NULL && collective != RG_COLL_all_to_all_v &&
+               collective != RG_COLL_sendrecv;
     for (int i = 0; rg_algos[i] != NULL; i++)
         if (rg_algos[i]->collective == collective &&
             (algorithm == NULL || strcmp(rg_algos[i]->name, algorithm) == 0) &&

@@ -239,6 +239,12 @@ static void expect_parts(struct rg_trial *trial)
     case RG_COLL_all_to_all_v:
         add_v(trial);
         break;
+    case RG_COLL_sendrecv:
+        add_part(trial, 0, spec->count,
+                 (rank_of(trial) + trial->oracle.nranks - 1) %
+                     trial->oracle.nranks,
+                 0);
+        break;
     default:
         break;
     }

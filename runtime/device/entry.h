@@ -12,6 +12,10 @@
  *
  * A seq below the plan's first_seq was aborted for the group before it was
  * launched here: it ends at once and touches no peer.
+ *
+ * Messages between two ranks are no invocation of the group's: they have no
+ * seq. Their launch is claimed, bounded and stopped alike, by a field of the
+ * word of its own.
  */
 #ifndef RG_DEVICE_ENTRY_H
 #define RG_DEVICE_ENTRY_H
@@ -99,34 +103,22 @@ RG_FN int rg_claim_park(struct rg_comm_dev *dev, const struct rg_team *team)
     return RG_OK;
 }
 
-/* One thread, whose claim found `word`, held: RG_OPEN_*. */
+/* One thread, whose claim by `add` found `word`, held: RG_OPEN_*. */
 RG_FN uint64_t rg_claim_held(struct rg_comm_dev *dev,
-                             const struct rg_team *team, uint64_t word)
+                             const struct rg_team *team, uint64_t word,
+                             uint64_t add)
 {
     while (word & RG_CONTROL_HELD) {
         if (word & RG_CONTROL_INFLIGHT)
             return rg_claim_granted(word) & ~(uint64_t)RG_OPEN_GRANTED;
         if (rg_claim_park(dev, team)) {
             /* The word is not opened before this launch has ended. */
-            rg_add_relaxed_dev(&dev->control, -rg_claim_add(team));
+            rg_add_relaxed_dev(&dev->control, -add);
             return 0;
         }
-        word = rg_add_claim_dev(&dev->control, rg_claim_add(team), 0);
+        word = rg_add_claim_dev(&dev->control, add, 0);
     }
     return rg_claim_granted(word);
-}
-
-RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
-                                        enum rg_collective collective,
-                                        enum rg_dtype dtype, uint64_t bytes)
-{
-    const struct rg_rules *rules = &plan->rules[collective];
-    uint64_t i = 0;
-
-    while (i + 1 < rules->count && (bytes >= rules->rule[i].below ||
-                                    !(rules->rule[i].dtypes >> dtype & 1)))
-        i++;
-    return &rules->rule[i];
 }
 
 /* A launch as one team's thread sees it, once its claim is known. */
@@ -154,13 +146,13 @@ RG_FN struct rg_open rg_open_of(const struct rg_hot *hot, uint64_t bits)
  */
 RG_FN_COLD struct rg_open rg_open_out_of_line(struct rg_comm_dev *dev,
                                               struct rg_team *team,
-                                              uint64_t word)
+                                              uint64_t word, uint64_t add)
 {
     uint64_t bits = 0;
     struct rg_hot hot;
 
     if (team->thread == 0)
-        bits = word & RG_CONTROL_HELD ? rg_claim_held(dev, team, word)
+        bits = word & RG_CONTROL_HELD ? rg_claim_held(dev, team, word, add)
                                       : rg_claim_granted(word);
     bits = rg_team_share_word(team, bits);
     rg_load_acquire(&dev->control);
@@ -169,16 +161,32 @@ RG_FN_COLD struct rg_open rg_open_out_of_line(struct rg_comm_dev *dev,
 }
 
 /* By a copy, so that the team itself need not be in memory. */
-RG_FN struct rg_open rg_open_rare(struct rg_comm_dev *dev, struct rg_team *team,
-                                  uint64_t word)
+RG_FN struct rg_open rg_open_by(struct rg_comm_dev *dev, struct rg_team *team,
+                                uint64_t word, uint64_t add)
 {
     struct rg_team copy = *team;
-    const struct rg_open open = rg_open_out_of_line(dev, &copy, word);
+    const struct rg_open open = rg_open_out_of_line(dev, &copy, word, add);
 
 #if !RG_ON_CUDA
     team->barriers = copy.barriers;
 #endif
     return open;
+}
+
+RG_FN struct rg_open rg_open_rare(struct rg_comm_dev *dev, struct rg_team *team,
+                                  uint64_t word)
+{
+    return rg_open_by(dev, team, word, rg_claim_add(team));
+}
+
+/* Every thread of a launch of messages. */
+RG_FN struct rg_open rg_open_messages(struct rg_comm_dev *dev,
+                                      struct rg_team *team)
+{
+    const uint64_t word =
+        rg_add_claim_dev(&dev->control, RG_CONTROL_MESSENGER, team->thread);
+
+    return rg_open_by(dev, team, word, RG_CONTROL_MESSENGER);
 }
 
 #if RG_ON_CUDA
@@ -364,25 +372,39 @@ RG_FN void rg_close_report(struct rg_comm_dev *dev, uint64_t seq,
     rg_store_release(&mailbox->failure, generation);
 }
 
-/* Turns a launch's arrivals into its seq; alone, and last of all teams. */
-RG_FN void rg_close_arrivals(struct rg_comm_dev *dev, uint64_t teams)
+/* What turns a launch's arrivals into its seq, and what takes messengers off.
+ */
+RG_FN uint64_t rg_close_claim(uint64_t teams)
 {
-    const uint64_t word = rg_add_relaxed_dev(
-        &dev->control, (1ull << RG_CONTROL_SEQ_SHIFT) - teams);
+    return (1ull << RG_CONTROL_SEQ_SHIFT) - teams;
+}
+
+RG_FN uint64_t rg_close_messengers(uint64_t teams)
+{
+    return -(teams * RG_CONTROL_MESSENGER);
+}
+
+/* Adds one of these to the word; alone, and last of all teams. */
+RG_FN void rg_close_arrivals(struct rg_comm_dev *dev, uint64_t add)
+{
+    const uint64_t word = rg_add_relaxed_dev(&dev->control, add);
 
     /* Held meanwhile: nobody is in flight any more. */
     if (word & RG_CONTROL_INFLIGHT)
         rg_add_acq_rel_dev(&dev->control, -RG_CONTROL_INFLIGHT);
 }
 
-/* The safe point: one thread, after every team of the launch has stopped. */
-RG_FN void rg_close_failed(struct rg_comm_dev *dev, uint64_t teams,
-                           uint64_t seq, uint64_t epoch)
+/*
+ * The safe point: one thread, after every team of the launch has stopped. `add`
+ * is what ends its claim: 0, if that is a seq already.
+ */
+RG_FN void rg_close_failed(struct rg_comm_dev *dev, uint64_t add, uint64_t seq,
+                           uint64_t epoch)
 {
     rg_store_relaxed(&dev->frozen, seq);
     rg_or_acq_rel_dev(&dev->control, RG_CONTROL_HELD);
-    if (teams > 1)
-        rg_close_arrivals(dev, teams);
+    if (add)
+        rg_close_arrivals(dev, add);
     /* Pairs with the acquire of a launch made to keep. */
     rg_store_release(&dev->stopped, seq);
     rg_close_report(dev, seq, epoch);
@@ -439,10 +461,10 @@ RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
 
 /* Every thread of the team that has found that the launch is to stop. */
 RG_FN_COLD void rg_close_stopped(struct rg_comm_dev *dev, struct rg_team team,
-                                 uint64_t seq, int plan)
+                                 uint64_t seq, int plan, uint64_t add)
 {
     if (team.thread == 0)
-        rg_close_failed(dev, (uint64_t)team.count, seq,
+        rg_close_failed(dev, add, seq,
                         rg_load_relaxed(&dev->plan[plan]->epoch));
     if (dev->parks)
         rg_keep_stopped(dev, &team);
@@ -478,27 +500,77 @@ RG_FN void rg_close_one_of(struct rg_call *call, const struct rg_open *open,
         part = rg_close_count(call->dev, teams, failed);
     if (part == RG_CLOSE_DONE) {
         rg_close_done(call, open, run);
-        rg_close_arrivals(call->dev, teams);
+        rg_close_arrivals(call->dev, rg_close_claim(teams));
     }
     if (RG_RARE(rg_team_any(&call->team, part == RG_CLOSE_STOPPED)))
-        rg_close_stopped(call->dev, call->team, call->seq, open->plan);
+        rg_close_stopped(call->dev, call->team, call->seq, open->plan,
+                         rg_close_claim(teams));
+}
+
+/* Every thread: 1 if any has failed; what is urgent has gone. */
+RG_FN int rg_close_meet(struct rg_call *call, const struct rg_open *open,
+                        int failed)
+{
+    failed = rg_team_any(&call->team, failed | call->refused);
+#if RG_ON_CUDA
+    (void)open;
+#else
+    if (call->team.thread == 0)
+        rg_proxy_drive(call->dev->plan[open->plan]->proxy, RG_DRIVE_DONE);
+#endif
+    return failed;
 }
 
 /* Every thread of a joined team; `failed` may differ among them. */
 RG_FN void rg_close(struct rg_call *call, const struct rg_open *open,
                     int failed, uint64_t run)
 {
-    failed = rg_team_any(&call->team, failed | call->refused);
-#if !RG_ON_CUDA
-    if (call->team.thread == 0)
-        rg_proxy_drive(call->dev->plan[open->plan]->proxy, RG_DRIVE_DONE);
-#endif
+    failed = rg_close_meet(call, open, failed);
     if (call->team.count > 1)
         rg_close_one_of(call, open, failed, run);
     else if (RG_RARE(failed))
-        rg_close_stopped(call->dev, call->team, call->seq, open->plan);
+        rg_close_stopped(call->dev, call->team, call->seq, open->plan, 0);
     else if (call->team.thread == 0)
         rg_close_done(call, open, run);
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+/* One thread: the launch's messages have ended here, with those who are there.
+ */
+RG_FN void rg_close_counted(const struct rg_call *call, uint64_t run)
+{
+    const struct rg_launch *launch = call->launch;
+    uint64_t *counts = call->dev->messages;
+
+    for (uint64_t m = 0; m < launch->nposts; m++) {
+        const struct rg_post *message = &launch->posts[m];
+        const uint64_t at = RG_MESSAGES_OF(message->slot) + message->kind;
+
+        if (message->kind != RG_POST_COPY &&
+            rg_plan_rank(call->plan, message->slot) >= 0)
+            rg_store_relaxed(&counts[at], rg_load_relaxed(&counts[at]) + 1);
+    }
+    rg_store_relaxed(&call->dev->hot.run, run);
+}
+
+/* As rg_close(), of a launch of messages: it ends without a seq. */
+RG_FN void rg_close_messages(struct rg_call *call, const struct rg_open *open,
+                             int failed, uint64_t run)
+{
+    const uint64_t teams = (uint64_t)call->team.count;
+    enum rg_close_part part = RG_CLOSE_LEAVE;
+
+    failed = rg_close_meet(call, open, failed);
+    if (call->team.thread == 0)
+        part = rg_close_count(call->dev, teams, failed);
+    if (part == RG_CLOSE_DONE) {
+        rg_close_counted(call, run);
+        rg_close_arrivals(call->dev, rg_close_messengers(teams));
+    }
+    if (RG_RARE(rg_team_any(&call->team, part == RG_CLOSE_STOPPED)))
+        rg_close_stopped(call->dev, call->team, call->seq, open->plan,
+                         rg_close_messengers(teams));
 }
 
 #endif

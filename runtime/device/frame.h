@@ -35,15 +35,6 @@
 enum { RG_FRAME_LIST(RG_X) };
 #undef RG_X
 
-/* The dense rank in a slot; -1: the slot is not active. */
-RG_FN int rg_frame_rank(const struct rg_plan *plan, uint32_t slot)
-{
-    for (int r = 0; r < (int)plan->nranks; r++)
-        if (plan->routes[r].slot == slot)
-            return r;
-    return -1;
-}
-
 RG_FN int rg_frame_rooted(enum rg_collective collective)
 {
     return collective == RG_COLL_broadcast || collective == RG_COLL_reduce ||
@@ -87,7 +78,7 @@ RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op,
     if ((int64_t)(call->seq - plan->first_seq) < 0)
         return 0;
     if (rg_frame_rooted(RG_FRAME_COLL))
-        call->root = rg_frame_rank(plan, launch->root);
+        call->root = rg_plan_rank(plan, launch->root);
     if (call->root < 0 || !plan->rules[RG_FRAME_COLL].count) {
         rg_frame_decline(call);
         return 0;

@@ -55,6 +55,20 @@ RG_FN void rg_keep_clean(struct rg_comm_dev *dev, struct rg_team *team)
     }
 }
 
+/* Every thread. Tells the host how many messages have ended, or starts anew. */
+RG_FN void rg_keep_count(const struct rg_comm_dev *dev,
+                         const struct rg_team *team, int tells)
+{
+    const uint64_t words = RG_MESSAGES_OF(dev->slots);
+
+    for (uint64_t i = (uint64_t)team->thread; i < words;
+         i += (uint64_t)team->threads)
+        if (tells)
+            rg_store_relaxed(&dev->told[i], rg_load_relaxed(&dev->messages[i]));
+        else
+            rg_store_relaxed(&dev->messages[i], 0);
+}
+
 /* Every thread. Copies the plan into the idle slot, then opens the word. */
 RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
 {
@@ -69,6 +83,7 @@ RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
     for (uint64_t i = (uint64_t)team->thread; i < words;
          i += (uint64_t)team->threads)
         plan[i] = rg_load_relaxed(&rg_orders_plan(orders)[i]);
+    rg_keep_count(dev, team, 0);
     rg_team_barrier(team);
     if (team->thread != 0)
         return;
@@ -106,6 +121,8 @@ RG_FN void rg_keep(struct rg_comm_dev *dev, struct rg_team *team)
     const uint64_t keeping = rg_load_relaxed(&dev->keepers);
     uint64_t done = rg_load_relaxed(&mailbox->done), kind;
 
+    rg_keep_count(dev, team, 1);
+    rg_team_barrier(team);
     if (team->thread == 0) {
         rg_store_relaxed(&mailbox->claimed, rg_load_relaxed(&dev->frozen));
         rg_store_relaxed(&mailbox->completed,
@@ -171,7 +188,9 @@ RG_FN int rg_hold_word(struct rg_comm_dev *dev, uint64_t epoch)
         const int index = (word & RG_CONTROL_PLAN) != 0;
         const uint64_t held =
             word | RG_CONTROL_HELD |
-            (word & RG_CONTROL_ARRIVALS ? RG_CONTROL_INFLIGHT : 0);
+            (word & (RG_CONTROL_ARRIVALS | RG_CONTROL_MESSENGERS)
+                 ? RG_CONTROL_INFLIGHT
+                 : 0);
         uint64_t seen;
 
         if (rg_load_relaxed(&dev->plan[index]->epoch) != epoch)

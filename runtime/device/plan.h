@@ -5,17 +5,19 @@
  *
  * Control word, 64 bits:
  *
- *   63 .................. 13  12    11        10    9 ....... 0
- *   claimed seq (its low 51)  HELD  INFLIGHT  PLAN  arrivals
+ *   63 .................. 21  20    19        18    17 ..... 9  8 ...... 0
+ *   claimed seq (its low 43)  HELD  INFLIGHT  PLAN  messengers  arrivals
  *
- * A claim is one atomic add. A launch of one team adds 1 << 13: the seq, which
+ * A claim is one atomic add. A launch of one team adds 1 << 21: the seq, which
  * is on top so that its wrap leaves the other fields alone. A launch of many
  * teams adds 1 a team, and its last team, when it closes, turns the arrivals
  * into one seq. So the word is claimed while seq, or arrivals, says more than
- * `completed`. Setting HELD (by compare and swap, with INFLIGHT = arrivals > 0)
- * freezes it: a claim that reads HELD without INFLIGHT has touched nothing,
- * waits, and claims again after the word was rewritten; one that reads HELD
- * with INFLIGHT belongs to a claimed launch and only closes.
+ * `completed`. A launch of messages, which has no seq, adds 1 << 9 a team, and
+ * its last team takes them off again. Setting HELD (by compare and swap, with
+ * INFLIGHT = arrivals or messengers > 0) freezes it: a claim that reads HELD
+ * without INFLIGHT has touched nothing, waits, and claims again after the word
+ * was rewritten; one that reads HELD with INFLIGHT belongs to a claimed launch
+ * and only closes.
  */
 #ifndef RG_DEVICE_PLAN_H
 #define RG_DEVICE_PLAN_H
@@ -25,12 +27,14 @@
 #include "runtime/device/route.h"
 #include "runtime/types.h"
 
-#define RG_CONTROL_SEQ_SHIFT 13
-#define RG_CONTROL_SEQ_MASK  (UINT64_MAX >> RG_CONTROL_SEQ_SHIFT)
-#define RG_CONTROL_HELD      (1ull << 12)
-#define RG_CONTROL_INFLIGHT  (1ull << 11)
-#define RG_CONTROL_PLAN      (1ull << 10)
-#define RG_CONTROL_ARRIVALS  (RG_CONTROL_PLAN - 1)
+#define RG_CONTROL_SEQ_SHIFT  21
+#define RG_CONTROL_SEQ_MASK   (UINT64_MAX >> RG_CONTROL_SEQ_SHIFT)
+#define RG_CONTROL_HELD       (1ull << 20)
+#define RG_CONTROL_INFLIGHT   (1ull << 19)
+#define RG_CONTROL_PLAN       (1ull << 18)
+#define RG_CONTROL_MESSENGER  (1ull << 9)
+#define RG_CONTROL_MESSENGERS (RG_CONTROL_PLAN - RG_CONTROL_MESSENGER)
+#define RG_CONTROL_ARRIVALS   (RG_CONTROL_MESSENGER - 1)
 
 enum {
     RG_LINE = 128,        /* bytes between words of different writers */
@@ -199,6 +203,28 @@ RG_FN const struct rg_place *rg_plan_places(const struct rg_plan *plan)
                                                    plan->capacity);
 }
 
+/* The dense rank in a slot; -1: the slot is not active. */
+RG_FN int rg_plan_rank(const struct rg_plan *plan, uint32_t slot)
+{
+    for (int r = 0; r < (int)plan->nranks; r++)
+        if (plan->routes[r].slot == slot)
+            return r;
+    return -1;
+}
+
+RG_FN const struct rg_rule *rg_rule_for(const struct rg_plan *plan,
+                                        enum rg_collective collective,
+                                        enum rg_dtype dtype, uint64_t bytes)
+{
+    const struct rg_rules *rules = &plan->rules[collective];
+    uint64_t i = 0;
+
+    while (i + 1 < rules->count && (bytes >= rules->rule[i].below ||
+                                    !(rules->rule[i].dtypes >> dtype & 1)))
+        i++;
+    return &rules->rule[i];
+}
+
 /* Why an invocation failed, and all peers its teams waited for. */
 struct rg_latch {
     uint64_t reasons; /* bit -status for each status met; 0: no failure */
@@ -229,11 +255,39 @@ struct rg_comm_dev {
     uint8_t *region;      /* this rank's region */
     uint64_t region_bytes;
     uint8_t *segment; /* the host segment as teams see it, or null */
+    /* Messages that have ended here in the epoch, sent to and received from
+     * each slot, RG_MESSAGES_OF(slot) on; where the keeper tells the host of
+     * them; and of how many slots. */
+    uint64_t *messages;
+    uint64_t *told;
+    uint64_t slots;
     struct rg_proxy_heads proxy_heads[RG_LANES];
     const uint64_t *abort_epoch; /* mapped: highest epoch to abort */
     struct rg_mailbox *mailbox;  /* mapped, as the orders */
     const struct rg_orders *orders;
     struct rg_plan *plan[2];
+};
+
+/* Slot's two words of the counts: sent to it, received from it. */
+#define RG_MESSAGES_OF(slot) (2 * (uint64_t)(slot))
+
+enum rg_post_kind {
+    RG_POST_SEND = 0,
+    RG_POST_RECV,
+    RG_POST_COPY /* to the own slot: both ends in one */
+};
+
+enum { RG_POST_NONE = 0xffff };
+
+/* One of a launch of messages, which all make progress at once. */
+struct rg_post {
+    const void *from;
+    void *to;
+    uint64_t bytes;
+    uint32_t slot;
+    uint8_t kind;
+    uint8_t dtype;   /* for rules */
+    uint16_t before; /* the last of its kind and slot ahead of it, or none */
 };
 
 /* Parameters of one launch, by value. Pointers are stable or the user's. */
@@ -248,8 +302,16 @@ struct rg_launch {
     uint32_t slots; /* slot count the buffers were sized for */
     uint32_t dtype; /* for rules; what is built for one may serve another */
     uint32_t unit;  /* all_to_all_v: bytes of what its layout counts */
-    const uint64_t *layout; /* all_to_all_v (regroup.h) */
-    uint64_t room[2];       /* all_to_all_v: elements of send and recv */
+    const uint64_t *layout;      /* all_to_all_v (regroup.h) */
+    uint64_t room[2];            /* all_to_all_v: elements of send and recv */
+    const struct rg_post *posts; /* sendrecv: as teams see them */
+    uint64_t nposts;
+};
+
+/* Of sendrecv, whose messages go with the launch. */
+struct rg_post_launch {
+    struct rg_launch launch;
+    struct rg_post post[RG_GROUP_MAX];
 };
 
 #endif

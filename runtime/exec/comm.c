@@ -49,6 +49,29 @@ static uint64_t deadline_ns(const struct rg_context *context)
     return budget;
 }
 
+/* Behind both plans. */
+static size_t block_messages_offset(int capacity)
+{
+    return block_plan_offset(capacity, 2);
+}
+
+static size_t messages_bytes(int capacity)
+{
+    return RG_MESSAGES_OF(capacity) * sizeof(uint64_t);
+}
+
+/* In the mapped block, behind its plan. */
+static size_t told_offset(int capacity)
+{
+    return sizeof(struct rg_comm_mapped) + rg_plan_bytes(capacity);
+}
+
+uint64_t *rg_comm_told(const struct rg_comm *comm)
+{
+    return (uint64_t *)(void *)((char *)comm->mapped +
+                                told_offset(comm->context->config.capacity));
+}
+
 static int block_init(struct rg_comm *comm)
 {
     struct rg_context *context = comm->context;
@@ -56,6 +79,7 @@ static int block_init(struct rg_comm *comm)
     struct rg_comm_mapped *mapped = comm->mapped_device;
     uint8_t *block = context->service->region + comm->control_offset;
     struct rg_comm_dev dev;
+    int status;
 
     memset(&dev, 0, sizeof dev);
     dev.control = RG_CONTROL_HELD;
@@ -70,10 +94,18 @@ static int block_init(struct rg_comm *comm)
     dev.abort_epoch = &mapped->abort_epoch;
     dev.mailbox = &mapped->mailbox;
     dev.orders = &mapped->orders;
+    dev.messages =
+        (uint64_t *)(void *)(block + block_messages_offset(capacity));
+    dev.told = (uint64_t *)(void *)((char *)mapped + told_offset(capacity));
+    dev.slots = (uint64_t)capacity;
     for (int i = 0; i < 2; i++)
         dev.plan[i] =
             (struct rg_plan *)(void *)(block + block_plan_offset(capacity, i));
     comm->dev = (struct rg_comm_dev *)(void *)block;
+    status = context->ops->set(context->device, dev.messages, 0,
+                               messages_bytes(capacity));
+    if (status)
+        return status;
     return context->ops->memory->copy(context->device, block, &dev, sizeof dev);
 }
 
@@ -85,12 +117,13 @@ static int comm_allocate(struct rg_comm *comm)
     int status;
 
     status = context->ops->host_alloc(
-        context->device, sizeof *comm->mapped + rg_plan_bytes(capacity),
+        context->device, told_offset(capacity) + messages_bytes(capacity),
         (void **)&comm->mapped, (void **)&comm->mapped_device);
     if (status)
         return status;
-    status = rg_arena_alloc(arena, block_plan_offset(capacity, 2),
-                            COMM_TEAM_ALIGN, &comm->control_offset);
+    status = rg_arena_alloc(
+        arena, block_messages_offset(capacity) + messages_bytes(capacity),
+        COMM_TEAM_ALIGN, &comm->control_offset);
     if (status == RG_OK)
         status = rg_arena_alloc(
             arena, comm->layout.bytes * context->settings.workspaces,
@@ -107,7 +140,10 @@ static int comm_allocate(struct rg_comm *comm)
     comm->ways = calloc((size_t)capacity, sizeof *comm->ways);
     comm->routes = calloc((size_t)capacity, sizeof *comm->routes);
     comm->plan = calloc(1, rg_plan_bytes(capacity));
-    if (!comm->ways || !comm->routes || !comm->plan)
+    comm->agreed = calloc(RG_MESSAGES_OF(capacity), sizeof *comm->agreed);
+    comm->partners = calloc((size_t)capacity, sizeof *comm->partners);
+    if (!comm->ways || !comm->routes || !comm->plan || !comm->agreed ||
+        !comm->partners)
         return RG_ENOMEM;
     return block_init(comm);
 }
@@ -229,6 +265,8 @@ void rg_comm_unmake(struct rg_comm *comm)
     free(comm->ways);
     free(comm->routes);
     free(comm->plan);
+    free(comm->agreed);
+    free(comm->partners);
     free(comm);
 }
 
@@ -523,7 +561,7 @@ static const char *phase_of(uint64_t control, uint64_t completed)
 
     if (control & RG_CONTROL_HELD)
         return "held";
-    return control & RG_CONTROL_ARRIVALS ||
+    return control & (RG_CONTROL_ARRIVALS | RG_CONTROL_MESSENGERS) ||
                    claimed != (completed & RG_CONTROL_SEQ_MASK)
                ? "running"
                : "idle";

@@ -16,7 +16,8 @@
 #include "runtime/exec/context.h"
 #include "runtime/exec/plan_slot.h"
 
-/* What teams and host share in mapped host memory; a plan lies behind it. */
+/* What teams and host share in mapped host memory; a plan lies behind it, and
+ * behind that what rg_comm_told() says. */
 struct rg_comm_mapped {
     uint64_t abort_epoch; /* the highest epoch to abort, never cleared */
     struct rg_mailbox mailbox __attribute__((aligned(RG_LINE)));
@@ -56,6 +57,13 @@ struct rg_litter {
 
 enum { RG_WORKSPACES_MAX = 8 };
 
+/* Messages that are gathered for a launch; the user's thread. */
+struct rg_batch {
+    struct rg_post_launch args;
+    struct rg_stream *stream; /* null: none is open */
+    int status;               /* of the first that was wrong */
+};
+
 struct rg_helper;
 struct rg_legacy_path;
 struct rg_proxy_path;
@@ -88,6 +96,12 @@ struct rg_comm {
     uint64_t failures_seen; /* those the user has taken note of */
     uint64_t declines_seen;
     uint64_t legacy_failures_seen;
+
+    struct rg_batch batch;
+    /* Messages agreed on, [capacity][sent, received], and with which process of
+     * each slot; owned, under lock. */
+    uint64_t *agreed, *partners;
+    uint64_t settling; /* 1: what the device has counted may be neither */
 
     struct rg_way *ways;     /* [capacity], by slot; owned */
     struct rg_route *routes; /* [capacity], by dense rank; owned */
@@ -124,6 +138,8 @@ void rg_comm_forget_stream(struct rg_stream *stream);
 /* What makes a plan of the view, all routes found. */
 struct rg_plan_input rg_comm_plan_input(const struct rg_comm *comm,
                                         const struct rg_view *view);
+/* The keeper's words for messages (plan.h), at the host's address. */
+uint64_t *rg_comm_told(const struct rg_comm *comm);
 /* Offset of the view's, or any, workspace generation in the region. */
 uint64_t rg_comm_workspace(const struct rg_comm *comm, uint32_t generation);
 /*

@@ -42,10 +42,10 @@ struct rg_graph {
 
 struct rg_graph_use {
     struct rg_comm *comm;
-    uint64_t launches; /* in one replay */
+    uint64_t seqs; /* of one replay */
 };
 
 /* Notes one more launch on a communicator in the graph being captured. */
-int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm);
+int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm, uint64_t seqs);
 
 #endif

@@ -136,7 +136,7 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
     if (!entries)
         return RG_ENOTSUP;
     if (stream->capture)
-        status = rg_graph_use(stream->capture, comm);
+        status = rg_graph_use(stream->capture, comm, 1);
     else
         status = rg_comm_enter(comm, stream);
     if (status)

@@ -119,20 +119,20 @@ int rg_graph_begin(struct rg_stream *stream)
     return RG_OK;
 }
 
-int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm)
+int rg_graph_use(struct rg_graph *graph, struct rg_comm *comm, uint64_t seqs)
 {
     struct rg_graph_use *uses;
 
     for (int i = 0; i < graph->count; i++)
         if (graph->uses[i].comm == comm) {
-            graph->uses[i].launches++;
+            graph->uses[i].seqs += seqs;
             return RG_OK;
         }
     uses = realloc(graph->uses, (size_t)(graph->count + 1) * sizeof *uses);
     if (!uses)
         return RG_ENOMEM;
     graph->uses = uses;
-    graph->uses[graph->count++] = (struct rg_graph_use){comm, 1};
+    graph->uses[graph->count++] = (struct rg_graph_use){comm, seqs};
     rg_add_relaxed_dev(&comm->graphs, 1);
     return RG_OK;
 }
@@ -168,7 +168,7 @@ int rg_graph_launch(struct rg_graph *graph, struct rg_stream *stream)
     if (status)
         return status;
     for (int i = 0; i < graph->count; i++)
-        rg_comm_count(graph->uses[i].comm, graph->uses[i].launches);
+        rg_comm_count(graph->uses[i].comm, graph->uses[i].seqs);
     return stream->context->ops->graph_launch(graph->native, stream->native);
 }
 

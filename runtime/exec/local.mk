@@ -5,6 +5,7 @@ librg_exec_a_SOURCES = \
 	runtime/exec/context.c runtime/exec/context.h \
 	runtime/exec/device.h \
 	runtime/exec/dispatch.c \
+	runtime/exec/messages.c runtime/exec/messages.h \
 	runtime/exec/graph.c \
 	runtime/exec/hold.c runtime/exec/hold.h \
 	runtime/exec/launch.c \

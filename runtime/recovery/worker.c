@@ -8,6 +8,7 @@
 #include "runtime/device/word.h"
 #include "runtime/exec/hold.h"
 #include "runtime/exec/legacy_path.h"
+#include "runtime/exec/messages.h"
 #include "runtime/exec/proxy_path.h"
 #include "runtime/exec/routes.h"
 #include "runtime/exec/select.h"
@@ -157,6 +158,21 @@ static int promise_workspace(struct rg_recovery *recovery,
     return RG_OK;
 }
 
+/* Promises that nothing of the old epoch ends here any more. */
+static void quiesced(struct rg_recovery *recovery, uint64_t epoch)
+{
+    struct rg_comm *comm = recovery->comm;
+    struct rg_pairs pairs = {0};
+
+    if (comm->view && rg_messages_held(comm, &pairs)) {
+        give_up(recovery, RG_ENOMEM);
+        return;
+    }
+    rg_driver_quiesced(driver_of(recovery), comm->group, epoch,
+                       comm->held.completed, comm->held.claimed, &pairs);
+    rg_pairs_fini(&pairs);
+}
+
 static void on_prepare(struct rg_recovery *recovery,
                        const struct rg_group_event *event)
 {
@@ -165,6 +181,7 @@ static void on_prepare(struct rg_recovery *recovery,
 
     reach(recovery, RG_PHASE_PREPARE, event->epoch);
     recovery->finding = 0;
+    rg_store_relaxed(&comm->settling, 1);
     status = rg_hold_begin(comm, (int)settings_of(recovery)->park_ms);
     if (status == RG_OK)
         status = promise_workspace(recovery, event);
@@ -177,8 +194,7 @@ static void on_prepare(struct rg_recovery *recovery,
     }
     forget_failures(recovery);
     reach(recovery, RG_PHASE_HELD, event->epoch);
-    rg_driver_quiesced(driver_of(recovery), comm->group, event->epoch,
-                       comm->held.completed, comm->held.claimed, NULL);
+    quiesced(recovery, event->epoch);
 }
 
 /* Reads the view's policy, unless it is that of the view before. */
@@ -330,8 +346,11 @@ static int view_open(struct rg_recovery *recovery)
     if (status)
         return status;
     publish(recovery);
-    return rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
-                                                : comm->held.claimed);
+    status = rg_hold_open(comm, recovery->joining ? comm->view->first_seq - 1
+                                                  : comm->held.claimed);
+    if (status == RG_OK)
+        rg_messages_settle(comm);
+    return status;
 }
 
 /* Some member cannot be reached: the group decides what follows from that. */

@@ -69,7 +69,7 @@ static int warm_launch(struct cuda_device *device, const void *kernel,
 
 static int warm_entry(struct cuda_device *device,
                       const struct rg_cuda_entry *entry,
-                      struct rg_launch *launch)
+                      struct rg_post_launch *launch)
 {
     const void *const kernels[] = {entry->warp, entry->small, entry->large};
     int status = RG_OK;
@@ -84,8 +84,8 @@ static int warm_entries(struct cuda_device *device,
                         const struct rg_cuda_entries *entries,
                         struct warm *warm)
 {
-    struct rg_launch launch = {.comm = &warm->comm};
-    struct rg_launch bare = {.comm = &warm->bare};
+    struct rg_post_launch launch = {.launch.comm = &warm->comm};
+    struct rg_post_launch bare = {.launch.comm = &warm->bare};
     int status = entries ? warm_entry(device, &entries->bare, &bare) : RG_OK;
 
     for (int o = 0; entries && o < RG_OP_COUNT && status == RG_OK; o++)

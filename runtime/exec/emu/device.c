@@ -253,12 +253,28 @@ static void emu_geometry(void *opaque, enum rg_collective collective,
     geometry_out->small = geometry_out->overlap = geometry_out->bare = 0;
 }
 
+/* A copy of what goes with the launch, for as long as it may run. */
+static int keep_posts(struct rg_launch *launch)
+{
+    const size_t bytes = launch->nposts * sizeof *launch->posts;
+    struct rg_post *posts;
+
+    if (!bytes)
+        return RG_OK;
+    posts = malloc(bytes);
+    if (posts)
+        memcpy(posts, launch->posts, bytes);
+    launch->posts = posts;
+    return posts ? RG_OK : RG_ENOMEM;
+}
+
 static int emu_launch(void *stream, const struct rg_geometry *geometry,
                       const struct rg_entries *entries, enum rg_dtype dtype,
                       const struct rg_launch *launch)
 {
     const struct rg_emu_entries *all = entries->emu[dtype];
     struct emu_work work;
+    int status;
 
     if (!all)
         return RG_ENOTSUP;
@@ -267,7 +283,12 @@ static int emu_launch(void *stream, const struct rg_geometry *geometry,
     work.threads = geometry->threads;
     work.u.launch.entry = geometry->bare ? all->bare : all->op[launch->op];
     work.u.launch.launch = *launch;
-    return emu_stream_post(stream, &work);
+    status = keep_posts(&work.u.launch.launch);
+    if (status == RG_OK)
+        status = emu_stream_post(stream, &work);
+    if (status)
+        emu_work_fini(&work);
+    return status;
 }
 
 static int emu_kernel(void *stream, const struct rg_kernel *kernel, int teams,

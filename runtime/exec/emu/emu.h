@@ -46,7 +46,7 @@ struct emu_work {
     union {
         struct {
             rg_emu_entry entry;
-            struct rg_launch launch;
+            struct rg_launch launch; /* its posts are owned */
         } launch;
         struct {
             void (*run)(const void *args, int team, int teams);
@@ -110,6 +110,8 @@ struct emu_stream {
 };
 
 int emu_list_add(struct emu_list *list, const struct emu_work *work);
+/* Frees what a launch has of its own, once it has run for the last time. */
+void emu_work_fini(const struct emu_work *work);
 
 /* gang.c: runs a launch over teams x threads; the caller is one of them. */
 int emu_gang_init(struct emu_gang *gang);

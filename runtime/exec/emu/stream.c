@@ -22,12 +22,25 @@ int emu_list_add(struct emu_list *list, const struct emu_work *work)
     return RG_OK;
 }
 
+void emu_work_fini(const struct emu_work *work)
+{
+    if (work->kind == EMU_WORK_LAUNCH)
+        free((void *)(uintptr_t)work->u.launch.launch.posts);
+}
+
+static void list_free(struct emu_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        emu_work_fini(&list->work[i]);
+    free(list->work);
+}
+
 /* Frees the graph with its last user; pairs with the adds of the others. */
 static void graph_drop(struct emu_graph *graph)
 {
     if (rg_add_acq_rel_dev(&graph->users, (uint64_t)-1) != 1)
         return;
-    free(graph->list.work);
+    list_free(&graph->list);
     free(graph);
 }
 
@@ -88,6 +101,7 @@ static void *stream_main(void *arg)
     while (stream_take(stream, &work)) {
         pthread_mutex_unlock(&stream->lock);
         stream_run(stream, &work);
+        emu_work_fini(&work);
         pthread_mutex_lock(&stream->lock);
         stream->ended++;
         pthread_cond_broadcast(&stream->change);
@@ -133,7 +147,7 @@ void emu_stream_destroy(void *opaque)
     pthread_mutex_destroy(&stream->lock);
     stream->device->streams--;
     if (stream->capture)
-        free(stream->capture->work);
+        list_free(stream->capture);
     free(stream->capture);
     free(stream->queue.work);
     free(stream);
@@ -199,6 +213,7 @@ int emu_stream_post(struct emu_stream *stream, const struct emu_work *work)
     if (!stream_inline(stream, work))
         return stream_enqueue(stream, work);
     stream_run(stream, work);
+    emu_work_fini(work);
     return RG_OK;
 }
 
