@@ -575,7 +575,10 @@ int rg_recv(void *recv, size_t count, enum rg_dtype dtype, int slot,
  * Messages between this rank and the member in a slot, since both are members.
  * In a change of views the two ends agree on those that have ended at both;
  * all others are undone at both, so that the counts may go back to what was
- * agreed. All messages of a launch end together.
+ * agreed. All messages of a launch end together. A rank of whose messages some
+ * have been undone hears of it by rg_comm_error(), RG_EABORTED, and until
+ * rg_comm_clear_error() its launches of messages end at once and do nothing:
+ * clear, read the counts, and go on from there.
  */
 struct rg_messages {
     uint64_t sent, received;               /* that have ended here */

@@ -1,6 +1,7 @@
 bin_PROGRAMS += validate/rg_validate
 validate_rg_validate_SOURCES = \
 	validate/blocks.c validate/blocks.h \
+	validate/cases_messages.c \
 	validate/cases_plant.c \
 	validate/cases_policy.c \
 	validate/cases_recovery.c \
@@ -8,6 +9,7 @@ validate_rg_validate_SOURCES = \
 	validate/cases_results.c validate/cases_route.c \
 	validate/cases_selection.c \
 	validate/cases_traffic.c \
+	validate/messages.h validate/messages_worker.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \
 	validate/recovery.h validate/recovery_member.h \
@@ -40,7 +42,7 @@ check-long: validate/rg_validate
 	    validate/rg_validate --full --launch local --ranks $$n || exit 1; \
 	    RG_BUILD_DIR=$(abs_top_builddir) RG_RUN_TIMEOUT=36000 \
 	        $(top_srcdir)/scripts/run --survive -n $$n validate/rg_validate \
-	        --case 'results.*,replay.*,selection.*,recovery.*' || exit 1; \
+	        --case 'results.*,replay.*,selection.*,recovery.*,messages.*' || exit 1; \
 	    for off in 0 1; do \
 	        RG_BUILD_DIR=$(abs_top_builddir) RG_DISABLE_P2P_ROUTE=$$off \
 	            $(top_srcdir)/scripts/run --survive -n $$n \

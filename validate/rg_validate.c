@@ -12,6 +12,7 @@
 #include "harness/preference.h"
 #include "harness/worker.h"
 #include "validate/recovery.h"
+#include "validate/messages.h"
 #include "validate/selection.h"
 #include "validate/suite.h"
 
@@ -76,6 +77,7 @@ static int add_cases(const struct rg_suite_options *options,
         rg_cases_selection(list) != RG_OK || rg_cases_policy(list) != RG_OK ||
         rg_cases_route(list) != RG_OK || rg_cases_traffic(list) != RG_OK ||
         rg_cases_recovery(list, options) != RG_OK ||
+        rg_cases_messages(list) != RG_OK ||
         rg_cases_plant(list, options) != RG_OK)
         return RG_ENOMEM;
     return RG_OK;
@@ -258,8 +260,9 @@ static int be_worker(void)
     if (status != RG_OK)
         return rg_exit_of_status(status);
     work = rg_worker_scenario(worker, &bytes);
-    code = work->kind == RG_WORK_SELECTION ? rg_selection_worker(worker)
-                                           : rg_recovery_worker(worker);
+    code = work->kind == RG_WORK_SELECTION  ? rg_selection_worker(worker)
+           : work->kind == RG_WORK_MESSAGES ? rg_messages_worker(worker)
+                                            : rg_recovery_worker(worker);
     rg_worker_close(worker);
     return code;
 }

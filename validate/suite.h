@@ -114,6 +114,7 @@ int rg_cases_replay(struct rg_case_list *list,
 int rg_cases_recovery(struct rg_case_list *list,
                       const struct rg_suite_options *options);
 int rg_cases_selection(struct rg_case_list *list);
+int rg_cases_messages(struct rg_case_list *list);
 int rg_cases_policy(struct rg_case_list *list);
 int rg_cases_route(struct rg_case_list *list);
 int rg_cases_traffic(struct rg_case_list *list);

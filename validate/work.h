@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum rg_work_kind { RG_WORK_RECOVERY = 1, RG_WORK_SELECTION };
+enum rg_work_kind { RG_WORK_RECOVERY = 1, RG_WORK_SELECTION, RG_WORK_MESSAGES };
 
 struct rg_work {
     int32_t kind; /* enum rg_work_kind */

@@ -46,6 +46,9 @@ RG_FN int sendrecv_planned(struct rg_call *call, uint64_t *run_out)
     const struct rg_plan *plan = call->dev->plan[call->index];
     const struct rg_rules *rules = &plan->rules[RG_COLL_sendrecv];
 
+    if (rg_team_share_word(&call->team, call->team.thread == 0 &&
+                                            rg_messages_are_undone(call->dev)))
+        return 0;
     call->plan = plan;
     if (!rules->count)
         return rg_fail(call, RG_EUNAVAILABLE, -1);

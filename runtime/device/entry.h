@@ -389,7 +389,7 @@ RG_FN void rg_close_arrivals(struct rg_comm_dev *dev, uint64_t add)
 {
     const uint64_t word = rg_add_relaxed_dev(&dev->control, add);
 
-    /* Held meanwhile: nobody is in flight any more. */
+    /* Held meanwhile: nobody is in flight any more. Releases the report. */
     if (word & RG_CONTROL_INFLIGHT)
         rg_add_acq_rel_dev(&dev->control, -RG_CONTROL_INFLIGHT);
 }
@@ -403,11 +403,12 @@ RG_FN void rg_close_failed(struct rg_comm_dev *dev, uint64_t add, uint64_t seq,
 {
     rg_store_relaxed(&dev->frozen, seq);
     rg_or_acq_rel_dev(&dev->control, RG_CONTROL_HELD);
+    /* Before anybody else may keep, and open the word. */
+    rg_close_report(dev, seq, epoch);
     if (add)
         rg_close_arrivals(dev, add);
     /* Pairs with the acquire of a launch made to keep. */
     rg_store_release(&dev->stopped, seq);
-    rg_close_report(dev, seq, epoch);
 }
 
 /*
@@ -543,6 +544,9 @@ RG_FN void rg_close_counted(const struct rg_call *call, uint64_t run)
     const struct rg_launch *launch = call->launch;
     uint64_t *counts = call->dev->messages;
 
+    /* It has done nothing. */
+    if (!call->plan)
+        return;
     for (uint64_t m = 0; m < launch->nposts; m++) {
         const struct rg_post *message = &launch->posts[m];
         const uint64_t at = RG_MESSAGES_OF(message->slot) + message->kind;
@@ -552,6 +556,14 @@ RG_FN void rg_close_counted(const struct rg_call *call, uint64_t run)
             rg_store_relaxed(&counts[at], rg_load_relaxed(&counts[at]) + 1);
     }
     rg_store_relaxed(&call->dev->hot.run, run);
+}
+
+/* The same at all teams: the caller does not know yet of what was undone. */
+RG_FN int rg_messages_are_undone(const struct rg_comm_dev *dev)
+{
+    const uint64_t undone = rg_load_relaxed(&dev->undone);
+
+    return undone && rg_load_relaxed(dev->noted) < undone;
 }
 
 /* As rg_close(), of a launch of messages: it ends without a seq. */

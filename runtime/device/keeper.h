@@ -5,9 +5,10 @@
  * launch. Whoever sets HELD freezes the claimed seq (plan.h). The launch then
  * waits until that seq has ended: if it completed, nobody else keeps, and the
  * launch does; if it stopped at a safe point, the team there keeps where
- * `parks` says so. A launch may come so late that others have kept and opened
- * the word since it was asked for; so keepers are numbered, and the number
- * that it was asked to be is then taken.
+ * `parks` says so. Messages have no seq that tells how they ended: behind them
+ * both may want to, and the first one does. A launch may come so late that
+ * others have kept and opened the word since it was asked for; so keepers are
+ * numbered, and the number that it was asked to be is then taken.
  */
 #ifndef RG_DEVICE_KEEPER_H
 #define RG_DEVICE_KEEPER_H
@@ -95,6 +96,7 @@ RG_FN void rg_keep_open(struct rg_comm_dev *dev, struct rg_team *team)
         ((uint64_t *)(void *)&hot)[i] = rg_load_relaxed(&from[i]);
     rg_hot_write(dev, &hot, index, ended);
     rg_store_relaxed(&dev->park_ns, rg_load_relaxed(&orders->park_ns));
+    rg_store_relaxed(&dev->undone, rg_load_relaxed(&orders->undone));
     /* Pairs with the claim; the barrier put every thread's part before it. */
     rg_store_release(&dev->control, (ended & RG_CONTROL_SEQ_MASK)
                                             << RG_CONTROL_SEQ_SHIFT |
@@ -214,8 +216,11 @@ RG_FN int rg_hold(struct rg_comm_dev *dev, const struct rg_team *team,
         return 0;
     frozen = rg_load_relaxed(&dev->frozen);
     do {
-        if (rg_load_relaxed(&dev->hot.completed) == frozen &&
-            !(rg_load_relaxed(&dev->control) & RG_CONTROL_INFLIGHT))
+        /* Pairs with the release of the last team in flight. */
+        if (rg_load_acquire(&dev->control) & RG_CONTROL_INFLIGHT)
+            continue;
+        /* Messages may also have stopped: who claims first then keeps. */
+        if (rg_load_relaxed(&dev->hot.completed) == frozen)
             return rg_keep_claim(dev, keepers);
         /* Pairs with the release at the safe point. */
         if (rg_load_acquire(&dev->stopped) == frozen)

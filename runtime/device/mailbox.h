@@ -68,6 +68,7 @@ struct rg_orders {
     uint64_t index;      /* OPEN: which plan is to be in force, 0 or 1 */
     uint64_t ended;      /* every seq up to here is over */
     uint64_t park_ns;    /* of later launches that find the word held */
+    uint64_t undone;     /* OPEN: as in the device block (plan.h) */
     uint64_t plan_bytes; /* a multiple of 8 */
     struct rg_hot_plan hot;
 };

@@ -261,6 +261,11 @@ struct rg_comm_dev {
     uint64_t *messages;
     uint64_t *told;
     uint64_t slots;
+    /* The epoch whose begin has undone messages of this rank's, or 0; and,
+     * mapped, the last one of them that the caller has taken note of. Until it
+     * has, launches of messages end at once. */
+    uint64_t undone;
+    const uint64_t *noted;
     struct rg_proxy_heads proxy_heads[RG_LANES];
     const uint64_t *abort_epoch; /* mapped: highest epoch to abort */
     struct rg_mailbox *mailbox;  /* mapped, as the orders */

@@ -98,6 +98,7 @@ static int block_init(struct rg_comm *comm)
         (uint64_t *)(void *)(block + block_messages_offset(capacity));
     dev.told = (uint64_t *)(void *)((char *)mapped + told_offset(capacity));
     dev.slots = (uint64_t)capacity;
+    dev.noted = &mapped->noted;
     for (int i = 0; i < 2; i++)
         dev.plan[i] =
             (struct rg_plan *)(void *)(block + block_plan_offset(capacity, i));
@@ -507,11 +508,13 @@ int rg_comm_error(struct rg_comm *comm)
                                                           : legacy.status;
     }
     /* Pairs with the release store at the safe point. */
-    if (rg_load_acquire(&mailbox->failure) == comm->failures_seen)
-        return rg_load_relaxed(&mailbox->declined) == comm->declines_seen
-                   ? RG_OK
-                   : RG_EUNAVAILABLE;
-    return reasons_status(rg_load_relaxed(&mailbox->reasons));
+    if (rg_load_acquire(&mailbox->failure) != comm->failures_seen)
+        return reasons_status(rg_load_relaxed(&mailbox->reasons));
+    if (rg_load_relaxed(&comm->undone) > rg_load_relaxed(&comm->mapped->noted))
+        return RG_EABORTED;
+    return rg_load_relaxed(&mailbox->declined) == comm->declines_seen
+               ? RG_OK
+               : RG_EUNAVAILABLE;
 }
 
 void rg_comm_clear_error(struct rg_comm *comm)
@@ -522,6 +525,7 @@ void rg_comm_clear_error(struct rg_comm *comm)
     comm->legacy_failures_seen = legacy.count;
     comm->failures_seen = rg_load_acquire(&comm->mapped->mailbox.failure);
     comm->declines_seen = rg_load_relaxed(&comm->mapped->mailbox.declined);
+    rg_store_relaxed(&comm->mapped->noted, rg_load_relaxed(&comm->undone));
 }
 
 int rg_comm_gather(struct rg_comm *comm, const void *in, size_t bytes,

@@ -20,6 +20,7 @@
  * behind that what rg_comm_told() says. */
 struct rg_comm_mapped {
     uint64_t abort_epoch; /* the highest epoch to abort, never cleared */
+    uint64_t noted;       /* as in the device block (plan.h) */
     struct rg_mailbox mailbox __attribute__((aligned(RG_LINE)));
     struct rg_orders orders __attribute__((aligned(RG_LINE)));
 };
@@ -102,6 +103,7 @@ struct rg_comm {
      * each slot; owned, under lock. */
     uint64_t *agreed, *partners;
     uint64_t settling; /* 1: what the device has counted may be neither */
+    uint64_t undone;   /* the last epoch whose begin has undone messages */
 
     struct rg_way *ways;     /* [capacity], by slot; owned */
     struct rg_route *routes; /* [capacity], by dense rank; owned */

@@ -8,6 +8,7 @@
 #include "runtime/core/thread.h"
 #include "runtime/device/word.h"
 #include "runtime/exec/legacy_path.h"
+#include "runtime/exec/messages.h"
 
 enum {
     HOLD_SPINS = 200,    /* polls before the first nap */
@@ -313,6 +314,7 @@ static void write_plan(struct rg_comm *comm, uint64_t ended)
     rg_store_relaxed(&orders->plan_bytes, bytes);
     rg_store_relaxed(&orders->index, (uint64_t)!comm->plan_index);
     rg_store_relaxed(&orders->ended, ended);
+    rg_store_relaxed(&orders->undone, rg_messages_undone(comm));
     rg_store_relaxed(&orders->park_ns,
                      comm->context->settings.park_ms * NS_PER_MS);
 }

@@ -330,7 +330,7 @@ int rg_messages_held(struct rg_comm *comm, struct rg_pairs *pairs_out)
 }
 
 /* Whether both ends are the processes that they were. */
-static int is_same_pair(struct rg_comm *comm, int own, int slot)
+static int is_same_pair(const struct rg_comm *comm, int own, int slot)
 {
     const struct rg_view *view = comm->view;
     const uint64_t here = view->members[own].incarnation;
@@ -339,6 +339,31 @@ static int is_same_pair(struct rg_comm *comm, int own, int slot)
         comm->partners[slot] == there && comm->partners[own] == here;
 
     return same && view->members[slot].status == RG_MEMBER_ACTIVE;
+}
+
+/* Whether more has ended here than at both ends. */
+static int has_undone(const struct rg_comm *comm, int own, int slot)
+{
+    const struct rg_pairs *pairs = &comm->view->pairs;
+    const uint64_t *told = &rg_comm_told(comm)[RG_MESSAGES_OF(slot)];
+
+    return rg_load_relaxed(&told[RG_POST_SEND]) >
+               rg_pairs_find(pairs, own, slot) ||
+           rg_load_relaxed(&told[RG_POST_RECV]) >
+               rg_pairs_find(pairs, slot, own);
+}
+
+uint64_t rg_messages_undone(struct rg_comm *comm)
+{
+    const int own = slot_in(comm, comm->view);
+    const uint64_t before = rg_load_relaxed(&comm->undone);
+
+    for (int slot = 0; slot < comm->view->capacity; slot++)
+        if (is_same_pair(comm, own, slot) && has_undone(comm, own, slot)) {
+            rg_store_relaxed(&comm->undone, comm->view->epoch);
+            return comm->view->epoch;
+        }
+    return before > rg_load_relaxed(&comm->mapped->noted) ? before : 0;
 }
 
 void rg_messages_settle(struct rg_comm *comm)

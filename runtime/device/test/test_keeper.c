@@ -250,7 +250,7 @@ static void teams_in_flight_complete(struct fake *fake)
     if (fake->polls == 10)
         fake->dev.hot.completed = SEQ + 1;
     else if (fake->polls == 20)
-        rg_close_arrivals(&fake->dev, 3);
+        rg_close_arrivals(&fake->dev, rg_close_claim(3));
     else if (fake->polls == 21)
         order_open(fake, 1);
 }
@@ -343,9 +343,140 @@ static void a_failed_invocation_parks_until_opened(void **state)
     assert_int_equal(fake->dev.stopped, SEQ + 1);
 }
 
+/* ---- messages ------------------------------------------------------------ */
+
+enum { SLOTS = 2 };
+
+/* A launch of messages of two teams, to slot 1 and from it. */
+struct launch {
+    struct rg_launch args;
+    struct rg_post posts[2];
+    uint64_t counts[2 * SLOTS], told[2 * SLOTS];
+    uint64_t noted;
+};
+
+static void prepare(struct fake *fake, struct launch *launch)
+{
+    *launch = (struct launch){
+        .args = {.comm = &fake->dev, .nposts = 2},
+        .posts = {{.slot = 1, .kind = RG_POST_SEND, .before = RG_POST_NONE},
+                  {.slot = 1, .kind = RG_POST_RECV, .before = RG_POST_NONE}}};
+    launch->args.posts = launch->posts;
+    fake->dev.messages = launch->counts;
+    fake->dev.told = launch->told;
+    fake->dev.slots = SLOTS;
+    fake->dev.noted = &launch->noted;
+    fake->plan[0]->routes[1].slot = 1;
+}
+
+/* The first team's part: it is claimed, as if the second were, too. */
+static struct rg_open claim_messages(struct fake *fake, struct launch *launch,
+                                     struct rg_call *call_out)
+{
+    struct rg_open open;
+
+    fake->call.team.count = 2;
+    open = rg_open_messages(&fake->dev, &fake->call.team);
+    fake->dev.control += RG_CONTROL_MESSENGER;
+    fake->dev.arrived = 1;
+    *call_out = rg_call_of(&launch->args, &fake->call.team, &open);
+    call_out->seq = open.hot.completed;
+    call_out->plan = fake->plan[0];
+    return open;
+}
+
+static void messages_end_without_a_seq(void **state)
+{
+    struct fake *fake = *state;
+    struct launch launch;
+    struct rg_call call;
+    struct rg_open open;
+
+    prepare(fake, &launch);
+    set_word(fake, SEQ, SEQ, 0);
+    open = claim_messages(fake, &launch, &call);
+    assert_true(open.granted && open.joined);
+    assert_true(fake->dev.control == word_of(SEQ, 2 * RG_CONTROL_MESSENGER));
+    rg_close_messages(&call, &open, 0, 7);
+    assert_true(fake->dev.control == word_of(SEQ, 0));
+    assert_int_equal(fake->dev.hot.completed, SEQ);
+    assert_int_equal(fake->dev.hot.run, 7);
+    assert_int_equal(launch.counts[RG_MESSAGES_OF(1) + RG_POST_SEND], 1);
+    assert_int_equal(launch.counts[RG_MESSAGES_OF(1) + RG_POST_RECV], 1);
+    assert_int_equal(launch.counts[RG_MESSAGES_OF(0)], 0);
+}
+
+/* Held in flight, with a seq that once stopped where messages begin. */
+static void messages_in_flight_complete(struct fake *fake)
+{
+    assert_int_equal(fake->mailbox.keeping, fake->polls > 20);
+    if (fake->polls == 20)
+        rg_close_arrivals(&fake->dev, rg_close_messengers(3));
+    else if (fake->polls == 21)
+        order_open(fake, 1);
+}
+
+static void a_launch_waits_for_messages_in_flight(void **state)
+{
+    struct fake *fake = *state;
+    struct launch launch;
+
+    prepare(fake, &launch);
+    launch.counts[RG_MESSAGES_OF(1)] = 5;
+    fake->hook = messages_in_flight_complete;
+    fake->dev.parks = 1;
+    fake->dev.stopped = SEQ;
+    set_word(fake, SEQ, SEQ, 3 * RG_CONTROL_MESSENGER);
+    help(fake, FAKE_EPOCH);
+    check_opened(fake, 1);
+    assert_int_equal(fake->mailbox.claimed, SEQ);
+    /* The host is told, and the next epoch counts from its begin. */
+    assert_int_equal(launch.told[RG_MESSAGES_OF(1)], 5);
+    assert_int_equal(launch.counts[RG_MESSAGES_OF(1)], 0);
+}
+
+static void stopped_messages_park_until_opened(void **state)
+{
+    struct fake *fake = *state;
+    struct launch launch;
+    struct rg_call call;
+    struct rg_open open;
+
+    prepare(fake, &launch);
+    fake->hook = host_opens;
+    fake->dev.parks = 1;
+    set_word(fake, SEQ, SEQ, RG_CONTROL_PLAN);
+    open = claim_messages(fake, &launch, &call);
+    rg_latch_failure(&fake->dev, RG_ETIMEDOUT, 1, 9);
+    rg_close_messages(&call, &open, 1, 7);
+    check_opened(fake, 0);
+    assert_int_equal(fake->mailbox.failure, 1);
+    assert_int_equal(fake->mailbox.claimed, SEQ);
+    assert_int_equal(fake->mailbox.completed, SEQ);
+    assert_int_equal(launch.told[RG_MESSAGES_OF(1)], 0);
+}
+
+static void undone_messages_wait_for_the_caller(void **state)
+{
+    struct fake *fake = *state;
+    struct launch launch;
+
+    prepare(fake, &launch);
+    assert_false(rg_messages_are_undone(&fake->dev));
+    fake->dev.undone = FAKE_EPOCH;
+    launch.noted = FAKE_EPOCH - 1;
+    assert_true(rg_messages_are_undone(&fake->dev));
+    launch.noted = FAKE_EPOCH;
+    assert_false(rg_messages_are_undone(&fake->dev));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        FAKE_TEST(messages_end_without_a_seq),
+        FAKE_TEST(a_launch_waits_for_messages_in_flight),
+        FAKE_TEST(stopped_messages_park_until_opened),
+        FAKE_TEST(undone_messages_wait_for_the_caller),
         FAKE_TEST(a_keeper_carries_out_orders),
         FAKE_TEST(an_abandoned_word_stays_held),
         FAKE_TEST(a_keeper_without_orders_expires),
