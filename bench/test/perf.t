@@ -54,10 +54,11 @@ refuses_of()
     tap_refuses "$RG_BUILD_DIR/bench/${collective}_perf" 2 "$@"
 }
 for collective in all_gather broadcast all_to_all all_to_all_v gather scatter \
-    barrier; do
+    sendrecv barrier; do
     refuses_of "$collective" -o sum
 done
-for collective in all_gather reduce_scatter all_to_all all_to_all_v barrier; do
+for collective in all_gather reduce_scatter all_to_all all_to_all_v sendrecv \
+    barrier; do
     refuses_of "$collective" -r all
 done
 for flag in "-b 8" "-e 8" "-d u8" "-f 4"; do
@@ -166,7 +167,11 @@ for how in "--backend legacy" "-G 3"; do
     }
 done
 sweeps all_to_all_v 4 -b 64 -e 64K -f 1024 -d f8e4m3,i64 --seed 7
-tap_refuses "$RG_BUILD_DIR/bench/all_to_all_v_perf" 3 --ranks 3 --backend legacy
+sweeps sendrecv 6 -b 8 -e 4M -f 128 -d f8e4m3,i64 -G 3
+for collective in all_to_all_v sendrecv; do
+    tap_refuses "$RG_BUILD_DIR/bench/${collective}_perf" 3 --ranks 3 \
+        --backend legacy
+done
 
 # Selection tables: each row of figures names the algorithm of the table's row.
 table=$tap_work/t.rgp
