@@ -118,13 +118,20 @@ RG_FN void rg_wait_host(const struct rg_call *call, uint64_t polls)
 }
 #endif
 
-/* Called after a failed poll: 0 to poll again, or a negative status. */
+/*
+ * Called after a failed poll: 0 to poll again, or a negative status. On a
+ * crowded host a poll may take as long as all others' turns do, so each is
+ * followed by a look.
+ */
 RG_FN int rg_wait_more(const struct rg_call *call, struct rg_waiter *waiter)
 {
+    int looks = ++waiter->polls % RG_LOOK_POLLS == 0;
+
 #if !RG_ON_CUDA
-    rg_wait_host(call, waiter->polls);
+    rg_wait_host(call, waiter->polls - 1);
+    looks |= call->team.emu->crowded;
 #endif
-    return ++waiter->polls % RG_LOOK_POLLS ? RG_OK : rg_wait_look(call, waiter);
+    return looks ? rg_wait_look(call, waiter) : RG_OK;
 }
 
 /* A wait for `peer` ends with `status`; only lateness is held against it. */
