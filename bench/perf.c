@@ -9,6 +9,7 @@
 #include "algos/algos.h"
 #include "bench/flags.h"
 #include "bench/guideline_rows.h"
+#include "harness/call.h"
 #include "harness/measure.h"
 #include "harness/output.h"
 #include "harness/peer.h"
@@ -169,8 +170,8 @@ static int run_own(void *arg, const struct rg_call *call)
 static int check_group(const struct sweep *sweep)
 {
     const int root = sweep->options->root;
-    const int none = sweep->shared->collective == RG_COLL_all_to_all_v &&
-                     sweep->view.backend == RG_BACKEND_LEGACY;
+    const int none =
+        !rg_call_is_served(sweep->shared->collective, sweep->view.backend);
 
     if (root >= sweep->view.capacity && sweep->view.rank == 0)
         rg_say(sweep->shared->program, "-r %d: there are %d ranks", root,

@@ -124,6 +124,13 @@ int rg_call_blocks(enum rg_collective collective, int nranks)
     return most == RG_EXTENT_BLOCKS ? nranks : most;
 }
 
+int rg_call_is_served(enum rg_collective collective, enum rg_backend backend)
+{
+    return backend != RG_BACKEND_LEGACY ||
+           (collective != RG_COLL_all_to_all_v &&
+            collective != RG_COLL_sendrecv);
+}
+
 int rg_call_has_inplace(enum rg_collective collective)
 {
     return collective != RG_COLL_all_to_all &&

@@ -59,6 +59,8 @@ enum rg_extent rg_call_sends(enum rg_collective collective, int at_root);
 enum rg_extent rg_call_receives(enum rg_collective collective, int at_root);
 /* Blocks of a rank's largest buffer: 0, 1, or one a rank. */
 int rg_call_blocks(enum rg_collective collective, int nranks);
+/* 0: the backend has none. */
+int rg_call_is_served(enum rg_collective collective, enum rg_backend backend);
 /* 0: there is no such thing as in place. */
 int rg_call_has_inplace(enum rg_collective collective);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "algos/algos.h"
+#include "harness/call.h"
 #include "harness/preference.h"
 #include "harness/survivors.h"
 
@@ -181,8 +182,8 @@ int rg_suite_runs(const struct rg_suite *suite, enum rg_collective collective,
     struct rg_comm_limits limits;
 
     if (suite->backend == RG_BACKEND_LEGACY)
-        return algorithm == NULL && collective != RG_COLL_all_to_all_v &&
-               collective != RG_COLL_sendrecv;
+        return algorithm == NULL &&
+               rg_call_is_served(collective, RG_BACKEND_LEGACY);
     for (int i = 0; rg_algos[i] != NULL; i++)
         if (rg_algos[i]->collective == collective &&
             (algorithm == NULL || strcmp(rg_algos[i]->name, algorithm) == 0) &&

@@ -78,7 +78,7 @@ for nodes in 1 2 3; do
         tap_note "$line"
     done
 done
-ends 0 "12 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
+ends 0 "13 passed, 0 failed, 0 skipped" --ranks 3 --backend legacy \
     --case 'results.[cqtw]*,results.refused.*'
 # What is only moved, and what is at one rank only: the last one's is wrong.
 for one in all_gather.auto.f8e5m2.none.17e.in all_to_all.auto.f32.none.1K.skew \
