@@ -584,7 +584,8 @@ struct rg_messages {
     uint64_t sent, received;               /* that have ended here */
     uint64_t sent_agreed, received_agreed; /* by the last change */
 };
-/* RG_EINVAL: no such slot. RG_EPENDING: a change of views is under way. */
+/* RG_EINVAL: no such slot. RG_EPENDING: a change of views is under way.
+ * RG_EISOLATED, RG_ECLOSED: out of the group. */
 int rg_comm_messages(struct rg_comm *comm, int slot,
                      struct rg_messages *messages_out);
 

@@ -268,7 +268,7 @@ int rg_comm_messages(struct rg_comm *comm, int slot,
 {
     const struct rg_context *context = comm->context;
     uint64_t here[2];
-    int status = RG_OK;
+    int status = rg_comm_check(comm);
 
     if (slot < 0 || slot >= context->config.capacity)
         return RG_EINVAL;
