@@ -550,8 +550,8 @@ int rg_all_to_all_v(const void *send, size_t send_count, void *recv,
 
 /*
  * Messages between two members. The n-th that one sends to the other is the
- * n-th that the other receives from it, and both say how large it is; `slot` is
- * the other end's. A message is no invocation of the group's: it has no seq,
+ * n-th that the other receives from it, and both say how large it is, in
+ * whatever type; one of nothing is none. `slot` is the other end's. A message is no invocation of the group's: it has no seq,
  * and no other rank need know of it. Small ones may end before the other end
  * has begun, large ones wait for it, bounded like any wait.
  *

@@ -47,8 +47,7 @@ RG_FN struct sendrecv_item *sendrecv_row(const struct rg_call *call,
 RG_FN const struct rg_rule *sendrecv_rule(const struct rg_call *call,
                                           const struct rg_post *message)
 {
-    return rg_rule_for(call->plan, RG_COLL_sendrecv,
-                       (enum rg_dtype)message->dtype, message->bytes);
+    return rg_rule_for(call->plan, RG_COLL_sendrecv, RG_u8, message->bytes);
 }
 
 RG_FN struct sendrecv_turns sendrecv_turns(const struct rg_call *call)

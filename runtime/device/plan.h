@@ -290,8 +290,7 @@ struct rg_post {
     void *to;
     uint64_t bytes;
     uint32_t slot;
-    uint8_t kind;
-    uint8_t dtype;   /* for rules */
+    uint16_t kind;
     uint16_t before; /* the last of its kind and slot ahead of it, or none */
 };
 

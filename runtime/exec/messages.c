@@ -241,8 +241,7 @@ int rg_send(const void *send, size_t count, enum rg_dtype dtype, int slot,
     const struct rg_post message = {.from = send,
                                     .bytes = count * rg_dtype_size(dtype),
                                     .slot = (uint32_t)slot,
-                                    .kind = RG_POST_SEND,
-                                    .dtype = (uint8_t)dtype};
+                                    .kind = RG_POST_SEND};
 
     return post(comm, stream, &message,
                 message_fault(comm, send, count, dtype, slot));
@@ -254,8 +253,7 @@ int rg_recv(void *recv, size_t count, enum rg_dtype dtype, int slot,
     const struct rg_post message = {.to = recv,
                                     .bytes = count * rg_dtype_size(dtype),
                                     .slot = (uint32_t)slot,
-                                    .kind = RG_POST_RECV,
-                                    .dtype = (uint8_t)dtype};
+                                    .kind = RG_POST_RECV};
 
     return post(comm, stream, &message,
                 message_fault(comm, recv, count, dtype, slot));

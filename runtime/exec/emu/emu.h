@@ -4,7 +4,8 @@
  *
  * A launch of one thread on an idle stream runs inline in the caller, as long
  * as it is the rank's only stream: with a second one, an inline launch could
- * keep the caller from making the launch a peer waits for. Everything else
+ * keep the caller from making the launch a peer waits for; and so could lone
+ * sends or receives. Everything else
  * goes through the stream's runner thread, and launches of several threads
  * through its gang.
  */

@@ -192,10 +192,22 @@ static int stream_enqueue(struct emu_stream *stream,
     return status;
 }
 
+/* Messages that only go or only come: what they wait for may be a call that
+ * the other end makes once this one has returned. */
+static int is_one_way(const struct rg_launch *launch)
+{
+    uint64_t sends = 0;
+
+    for (uint64_t i = 0; i < launch->nposts; i++)
+        sends += launch->posts[i].kind == RG_POST_SEND;
+    return launch->nposts && (!sends || sends == launch->nposts);
+}
+
 /* May the caller's thread do it? See the head of emu.h. */
 static int stream_inline(struct emu_stream *stream, const struct emu_work *work)
 {
-    if (work->kind == EMU_WORK_LAUNCH && work->teams * work->threads > 1)
+    if (work->kind == EMU_WORK_LAUNCH &&
+        (work->teams * work->threads > 1 || is_one_way(&work->u.launch.launch)))
         return 0;
     if (work->kind == EMU_WORK_GRAPH)
         for (int i = 0; i < work->u.graph->list.count; i++)
