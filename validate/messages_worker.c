@@ -17,6 +17,7 @@ enum {
     WORDS = 40000, /* of the largest message: several chunks */
     ROUNDS = 6,    /* between two things that happen */
     ROUNDS_LOST = 400,
+    LONE_BYTES = 8 << 20,
     DEATH_NS = 3000000, /* into the rounds */
     LATE_MS = 300,      /* of a device wait, where a message is withheld */
     POISON = 0xee
@@ -431,6 +432,47 @@ static void die(struct messages *self)
             continue;
 }
 
+/*
+ * One message, of more than the pair's credits, that is received only once its
+ * sender has gone on to something else; its ends give it different types.
+ */
+static void lone(struct messages *self)
+{
+    const int to = self->job->size - 1, me = self->job->rank;
+    const uint32_t wanted = 0x5a5a5a5a;
+    uint32_t last = 0;
+    void *buffer = NULL;
+
+    if (to == 0 || !go_on(self) ||
+        !ok(self, rg_malloc(self->context, LONE_BYTES, &buffer), "rg_malloc"))
+        return;
+    ok(self, rg_memset(self->context, buffer, me ? 0 : 0x5a, LONE_BYTES),
+       "rg_memset");
+    if (me == 0 && go_on(self))
+        ok(self,
+           rg_send(buffer, LONE_BYTES / sizeof(last), RG_f32, to, self->comm,
+                   self->stream),
+           "rg_send");
+    barrier(self);
+    if (me == to && go_on(self))
+        ok(self,
+           rg_recv(buffer, LONE_BYTES, RG_u8, 0, self->comm, self->stream),
+           "rg_recv");
+    if (go_on(self) &&
+        ok(self, rg_stream_synchronize(self->stream),
+           "rg_stream_synchronize") &&
+        ok(self, rg_comm_error(self->comm), "a lone message") &&
+        ok(self,
+           rg_memcpy(self->context, &last,
+                     (char *)buffer + LONE_BYTES - sizeof(last), sizeof(last)),
+           "rg_memcpy") &&
+        (me == 0 || me == to) && last != wanted)
+        fail(self, "a lone message ends in %#x", last);
+    self->sent[to] += me == 0;
+    self->received[0] += me == to;
+    rg_free(self->context, buffer);
+}
+
 /* Rounds, so many that it dies amidst them. */
 static void lose(struct messages *self, int victim)
 {
@@ -483,6 +525,7 @@ static void play(struct messages *self)
         return;
     capture(self);
     rounds(self);
+    lone(self);
     check_counts(self);
     change(self);
     if (scenario->withheld)
