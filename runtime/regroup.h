@@ -551,17 +551,19 @@ int rg_all_to_all_v(const void *send, size_t send_count, void *recv,
 /*
  * Messages between two members. The n-th that one sends to the other is the
  * n-th that the other receives from it, and both say how large it is, in
- * whatever type; one of nothing is none. `slot` is the other end's. A message is no invocation of the group's: it has no seq,
- * and no other rank need know of it. Small ones may end before the other end
- * has begun, large ones wait for it, bounded like any wait.
+ * whatever type; one of nothing is none. `slot` is the other end's. A message
+ * is no invocation of the group's: it has no seq, and no other rank need know
+ * of it. Small ones may end before the other end has begun, large ones wait for
+ * it, bounded like any wait.
  *
  * Between begin and end sends and receives are gathered, in the order of the
  * calls, at most RG_GROUP_MAX; end launches them on begin's stream, where all
  * make progress at once, however they wait for each other. Outside, each is a
- * launch of its own. A message to the own slot wants both ends in one group, and
- * what is received into overlaps with nothing else of the group. RG_EINVAL: one of them was wrong, and end launches none; also a null stream
- * or another than begin's. RG_ENOTSUP: the legacy backend, which has none. With
- * a slot that is not active nothing is moved, and rg_comm_error() says
+ * launch of its own. A message to the own slot wants both ends in one group,
+ * and what is received into overlaps with nothing else of the group. RG_EINVAL:
+ * one of them was wrong, and end launches none; also a null stream or another
+ * than begin's. RG_ENOTSUP: the legacy backend, which has none. With a slot
+ * that is not active nothing is moved, and rg_comm_error() says
  * RG_EUNAVAILABLE.
  */
 int rg_group_begin(struct rg_comm *comm, struct rg_stream *stream);

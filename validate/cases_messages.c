@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "harness/supervisor.h"
+#include "validate/findings.h"
 #include "validate/messages.h"
 #include "validate/suite.h"
 
@@ -41,7 +42,7 @@ static void judge_rank(const struct rg_supervision *supervision, int rank,
     int reports = 0;
 
     while (rg_supervision_next(supervision, rank, &cursor, &record)) {
-        const struct rg_messages_report *report = record.data;
+        const struct rg_findings *report = record.data;
 
         if (record.kind != RG_RECORD_REPORT || record.bytes != sizeof(*report))
             continue;
@@ -50,12 +51,7 @@ static void judge_rank(const struct rg_supervision *supervision, int rank,
             rg_case_fail(result, RG_EXIT_WRONG, "rank %d: %.200s", rank,
                          report->text);
     }
-    if (fate->code != RG_EXIT_PASS)
-        rg_case_fail(result, (enum rg_exit)fate->code,
-                     "rank %d: its process ended with exit code %d, signal "
-                     "%d%s",
-                     rank, fate->last.exit_code, fate->last.signal,
-                     fate->last.hang ? ", past the deadline" : "");
+    rg_findings_judge_fate(fate, rank, result);
     if (reports == 0)
         rg_case_fail(result, RG_EXIT_RECOVERY, "rank %d: no report", rank);
 }

@@ -112,16 +112,11 @@ static int judge_rank(const struct rg_supervision *supervision, int rank,
             continue;
         reports++;
         warnings += report->warnings;
-        if (report->failed)
+        if (report->findings.failed)
             rg_case_fail(result, RG_EXIT_WRONG, "rank %d, process %d: %.200s",
-                         rank, record.life + 1, report->text);
+                         rank, record.life + 1, report->findings.text);
     }
-    if (fate->code != RG_EXIT_PASS)
-        rg_case_fail(result, (enum rg_exit)fate->code,
-                     "rank %d: its process ended with exit code %d, signal "
-                     "%d%s",
-                     rank, fate->last.exit_code, fate->last.signal,
-                     fate->last.hang ? ", past the deadline" : "");
+    rg_findings_judge_fate(fate, rank, result);
     /* One a life: who is killed reports before. */
     if (reports != fate->lives)
         rg_case_fail(result, RG_EXIT_RECOVERY,

@@ -9,6 +9,7 @@ validate_rg_validate_SOURCES = \
 	validate/cases_results.c validate/cases_route.c \
 	validate/cases_selection.c \
 	validate/cases_traffic.c \
+	validate/findings.c validate/findings.h \
 	validate/messages.h validate/messages_worker.c \
 	validate/oracle.c validate/oracle.h \
 	validate/pairwise.c validate/pairwise.h \

@@ -31,11 +31,6 @@ struct rg_messages_scenario {
     int32_t unused;
 };
 
-struct rg_messages_report {
-    int32_t failed;
-    char text[200]; /* the first failure */
-};
-
 /* main() of a worker: returns its exit code. */
 int rg_messages_worker(struct rg_worker *worker);
 

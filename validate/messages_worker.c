@@ -1,6 +1,5 @@
 #include "validate/messages.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "harness/group.h"
 #include "harness/verdict.h"
 #include "harness/wait.h"
+#include "validate/findings.h"
 
 enum {
     WAIT_MS = 20000, /* for a change of the group */
@@ -27,7 +27,7 @@ struct messages {
     struct rg_worker *worker;
     const struct rg_job *job;
     const struct rg_messages_scenario *scenario;
-    struct rg_messages_report report;
+    struct rg_findings findings; /* the report */
     struct rg_context *context;
     struct rg_comm *comm;
     struct rg_stream *stream;
@@ -39,36 +39,20 @@ struct messages {
     uint64_t sent[RG_MESSAGES_RANKS_MAX], received[RG_MESSAGES_RANKS_MAX];
 };
 
+#define fail(self, ...) rg_findings_fail(&(self)->findings, __VA_ARGS__)
+
 /* ---- findings ----------------------------------------------------------- */
-
-static void fail(struct messages *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail(struct messages *self, const char *format, ...)
-{
-    va_list list;
-
-    if (self->report.failed)
-        return;
-    self->report.failed = 1;
-    va_start(list, format);
-    vsnprintf(self->report.text, sizeof(self->report.text), format, list);
-    va_end(list);
-}
 
 static int go_on(const struct messages *self)
 {
-    return !self->report.failed;
+    return !self->findings.failed;
 }
 
 /* 1: it is. */
 static int expect(struct messages *self, int status, int wanted,
                   const char *what)
 {
-    if (status != wanted)
-        fail(self, "%s: %s; should be: %s", what, rg_status_string(status),
-             rg_status_string(wanted));
-    return go_on(self);
+    return rg_findings_expect(&self->findings, status, wanted, what);
 }
 
 static int ok(struct messages *self, int status, const char *what)
@@ -103,9 +87,8 @@ static uint32_t word(int from, int to, uint64_t number, size_t i)
            (uint32_t)(i * 40503u + (size_t)(from * 64 + to) * 69069u);
 }
 
-static uint32_t *block(const struct messages *self, uint32_t *buffer, int rank)
+static uint32_t *block(uint32_t *buffer, int rank)
 {
-    (void)self;
     return buffer + (size_t)rank * WORDS;
 }
 
@@ -121,11 +104,11 @@ static void load(struct messages *self)
         for (size_t i = 0; i < n; i++)
             self->host[i] = word(me, to, self->sent[to], i);
         ok(self,
-           rg_memcpy(self->context, block(self, self->send, to), self->host,
+           rg_memcpy(self->context, block(self->send, to), self->host,
                      n * sizeof(*self->host)),
            "rg_memcpy");
         ok(self,
-           rg_memset(self->context, block(self, self->recv, to), POISON,
+           rg_memset(self->context, block(self->recv, to), POISON,
                      WORDS * sizeof(*self->recv)),
            "rg_memset");
     }
@@ -142,11 +125,11 @@ static void post(struct messages *self)
         if (!is_peer(self, rank))
             continue;
         ok(self,
-           rg_send(block(self, self->send, rank), words(me, rank), RG_u32, rank,
+           rg_send(block(self->send, rank), words(me, rank), RG_u32, rank,
                    self->comm, self->stream),
            "rg_send");
         ok(self,
-           rg_recv(block(self, self->recv, rank), words(rank, me), RG_u32, rank,
+           rg_recv(block(self->recv, rank), words(rank, me), RG_u32, rank,
                    self->comm, self->stream),
            "rg_recv");
     }
@@ -159,7 +142,7 @@ static void check(struct messages *self, int from)
     const size_t n = words(from, me);
 
     if (!ok(self,
-            rg_memcpy(self->context, self->host, block(self, self->recv, from),
+            rg_memcpy(self->context, self->host, block(self->recv, from),
                       WORDS * sizeof(*self->host)),
             "rg_memcpy"))
         return;
@@ -426,7 +409,7 @@ static void die(struct messages *self)
                                            .rank = self->job->rank,
                                            .delay_ns = DEATH_NS};
 
-    rg_worker_report(self->worker, &self->report, sizeof(self->report));
+    rg_worker_report(self->worker, &self->findings, sizeof(self->findings));
     if (ok(self, rg_worker_inject(self->worker, &injection), "injection"))
         while (round_of(self))
             continue;
@@ -504,7 +487,7 @@ static void withhold(struct messages *self)
     barrier(self);
     if (self->job->rank == 0 && go_on(self) &&
         ok(self,
-           rg_recv(block(self, self->recv, from), words(from, 0), RG_u32, from,
+           rg_recv(block(self->recv, from), words(from, 0), RG_u32, from,
                    self->comm, self->stream),
            "rg_recv") &&
         ok(self, rg_stream_synchronize(self->stream), "rg_stream_synchronize"))
@@ -546,7 +529,7 @@ int rg_messages_worker(struct rg_worker *worker)
     if (self.scenario->withheld)
         setenv("RG_DEADLINE_MS", late, 1);
     play(&self);
-    rg_worker_report(worker, &self.report, sizeof(self.report));
+    rg_worker_report(worker, &self.findings, sizeof(self.findings));
     rg_group_leave(&(struct rg_group_parts){self.context,
                                             self.comm,
                                             self.stream,

@@ -11,8 +11,8 @@
 #include "harness/output.h"
 #include "harness/preference.h"
 #include "harness/worker.h"
-#include "validate/recovery.h"
 #include "validate/messages.h"
+#include "validate/recovery.h"
 #include "validate/selection.h"
 #include "validate/suite.h"
 

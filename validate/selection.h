@@ -17,6 +17,7 @@
 
 #include "harness/worker.h"
 #include "runtime/regroup.h"
+#include "validate/findings.h"
 #include "validate/work.h"
 
 enum { RG_SELECTION_RANKS_MAX = 64 };
@@ -55,9 +56,8 @@ struct rg_selection_scenario {
 };
 
 struct rg_selection_report {
-    int32_t failed;
+    struct rg_findings findings;
     int32_t warnings; /* lines that say that the group falls back */
-    char text[200];   /* the first failure */
 };
 
 /*

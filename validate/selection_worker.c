@@ -1,7 +1,6 @@
 #include "validate/selection.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,36 +38,20 @@ struct selection {
     uint64_t rounds;
 };
 
+#define fail(self, ...) rg_findings_fail(&(self)->report.findings, __VA_ARGS__)
+
 /* ---- findings ----------------------------------------------------------- */
 
-static void fail(struct selection *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail(struct selection *self, const char *format, ...)
+static int go_on(const struct selection *self)
 {
-    va_list list;
-
-    if (self->report.failed)
-        return;
-    self->report.failed = 1;
-    va_start(list, format);
-    vsnprintf(self->report.text, sizeof(self->report.text), format, list);
-    va_end(list);
+    return !self->report.findings.failed;
 }
 
 /* 1: it is. */
 static int expect(struct selection *self, int status, int wanted,
                   const char *what)
 {
-    if (status != wanted)
-        fail(self, "%s: %s; should be: %s", what, rg_status_string(status),
-             rg_status_string(wanted));
-    return status == wanted;
-}
-
-static int go_on(const struct selection *self)
-{
-    return !self->report.failed;
+    return rg_findings_expect(&self->report.findings, status, wanted, what);
 }
 
 /* ---- standard error ----------------------------------------------------- */

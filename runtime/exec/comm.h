@@ -125,6 +125,9 @@ void rg_comm_unmake(struct rg_comm *comm);
 /* What the member tells of itself. */
 int rg_comm_info(const struct rg_comm *comm, struct rg_member_info *info_out);
 
+/* 1: two buffers have a byte in common. */
+int rg_buffers_overlap(const void *a, size_t a_bytes, const void *b,
+                       size_t b_bytes);
 /* RG_OK, or why nothing can be launched: out of the group. */
 int rg_comm_check(const struct rg_comm *comm);
 /* So many more invocations have been handed to the device. */
@@ -134,6 +137,9 @@ void rg_comm_count(struct rg_comm *comm, uint64_t launches);
  * sequence, so a new stream follows the last one. Nothing to do in capture.
  */
 int rg_comm_enter(struct rg_comm *comm, struct rg_stream *stream);
+/* The same for a launch of so many seqs, also in capture. */
+int rg_comm_take_turn(struct rg_comm *comm, struct rg_stream *stream,
+                      uint64_t seqs);
 /* A stream is going away: no communicator may follow it any more. */
 void rg_comm_forget_stream(struct rg_stream *stream);
 

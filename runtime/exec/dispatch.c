@@ -3,7 +3,8 @@
 #include "runtime/device/word.h"
 #include "runtime/exec/legacy_path.h"
 
-static int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+int rg_buffers_overlap(const void *a, size_t a_bytes, const void *b,
+                       size_t b_bytes)
 {
     const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
 
@@ -36,8 +37,8 @@ static const char *buffer_fault(const struct rg_legacy_call *call, int in_place)
 {
     if ((call->send_bytes && !call->send) || (call->recv_bytes && !call->recv))
         return "null buffer";
-    if (!in_place &&
-        overlap(call->send, call->send_bytes, call->recv, call->recv_bytes))
+    if (!in_place && rg_buffers_overlap(call->send, call->send_bytes,
+                                        call->recv, call->recv_bytes))
         return "buffers overlap partly";
     return NULL;
 }
@@ -135,10 +136,7 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream,
 
     if (!entries)
         return RG_ENOTSUP;
-    if (stream->capture)
-        status = rg_graph_use(stream->capture, comm, 1);
-    else
-        status = rg_comm_enter(comm, stream);
+    status = rg_comm_take_turn(comm, stream, 1);
     if (status)
         return status;
     ops->geometry(comm->context->device, call->collective,

@@ -33,6 +33,13 @@ int rg_comm_enter(struct rg_comm *comm, struct rg_stream *stream)
     return RG_OK;
 }
 
+int rg_comm_take_turn(struct rg_comm *comm, struct rg_stream *stream,
+                      uint64_t seqs)
+{
+    return stream->capture ? rg_graph_use(stream->capture, comm, seqs)
+                           : rg_comm_enter(comm, stream);
+}
+
 void rg_comm_forget_stream(struct rg_stream *stream)
 {
     struct rg_comm *comm = stream->context->comms;

@@ -121,10 +121,7 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream)
 
     if (!comm->layout.count[RG_COLL_sendrecv])
         return RG_ENOTSUP;
-    if (stream->capture)
-        status = rg_graph_use(stream->capture, comm, 0);
-    else
-        status = rg_comm_enter(comm, stream);
+    status = rg_comm_take_turn(comm, stream, 0);
     if (status)
         return status;
     ops->geometry(comm->context->device, RG_COLL_sendrecv, launch->count,
@@ -139,14 +136,6 @@ static int launch_new(struct rg_comm *comm, struct rg_stream *stream)
                        launch);
 }
 
-static int overlap(const void *a, uint64_t a_bytes, const void *b,
-                   uint64_t b_bytes)
-{
-    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-
-    return x < y ? y - x < a_bytes : x - y < b_bytes;
-}
-
 /* What one receives into lies apart from all that the others touch. */
 static int is_apart(const struct rg_batch *batch, uint64_t m)
 {
@@ -155,11 +144,11 @@ static int is_apart(const struct rg_batch *batch, uint64_t m)
     for (uint64_t i = 0; post->to && i < batch->args.launch.nposts; i++) {
         const struct rg_post *other = &batch->args.post[i];
 
-        if (other->from &&
-            overlap(post->to, post->bytes, other->from, other->bytes))
+        if (other->from && rg_buffers_overlap(post->to, post->bytes,
+                                              other->from, other->bytes))
             return 0;
         if (i != m && other->to &&
-            overlap(post->to, post->bytes, other->to, other->bytes))
+            rg_buffers_overlap(post->to, post->bytes, other->to, other->bytes))
             return 0;
     }
     return 1;
