@@ -464,11 +464,13 @@ RG_FN uint64_t rg_close_arrive(struct rg_comm_dev *dev, int failed)
 RG_FN_COLD void rg_close_stopped(struct rg_comm_dev *dev, struct rg_team team,
                                  uint64_t seq, int plan, uint64_t add)
 {
+    const uint64_t keepers = rg_load_relaxed(&dev->keepers);
+
     if (team.thread == 0)
         rg_close_failed(dev, add, seq,
                         rg_load_relaxed(&dev->plan[plan]->epoch));
     if (dev->parks)
-        rg_keep_stopped(dev, &team);
+        rg_keep_stopped(dev, &team, keepers);
 }
 
 /* One thread of a team of several: what its part in the end is. */

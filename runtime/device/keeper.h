@@ -155,13 +155,15 @@ RG_FN int rg_keep_claim(struct rg_comm_dev *dev, uint64_t keepers)
     return rg_cas_acq_rel_dev(&dev->keepers, keepers, keepers + 1) == keepers;
 }
 
-/* Every thread of a team at the safe point, where nobody else can be keeping.
+/*
+ * Every thread of a team at the safe point. `keepers`, thread 0's: how many
+ * there had been while the launch was still in flight, when nobody could claim.
  */
-RG_FN void rg_keep_stopped(struct rg_comm_dev *dev, struct rg_team *team)
+RG_FN void rg_keep_stopped(struct rg_comm_dev *dev, struct rg_team *team,
+                           uint64_t keepers)
 {
-    if (rg_team_share_word(
-            team, team->thread == 0 &&
-                      rg_keep_claim(dev, rg_load_relaxed(&dev->keepers))))
+    if (rg_team_share_word(team,
+                           team->thread == 0 && rg_keep_claim(dev, keepers)))
         rg_keep(dev, team);
 }
 

@@ -72,6 +72,14 @@ uint64_t *rg_comm_told(const struct rg_comm *comm)
                                 told_offset(comm->context->config.capacity));
 }
 
+uint64_t *rg_comm_counts(const struct rg_comm *comm)
+{
+    return (uint64_t *)(void *)(comm->context->service->region +
+                                comm->control_offset +
+                                block_messages_offset(
+                                    comm->context->config.capacity));
+}
+
 static int block_init(struct rg_comm *comm)
 {
     struct rg_context *context = comm->context;
@@ -94,8 +102,7 @@ static int block_init(struct rg_comm *comm)
     dev.abort_epoch = &mapped->abort_epoch;
     dev.mailbox = &mapped->mailbox;
     dev.orders = &mapped->orders;
-    dev.messages =
-        (uint64_t *)(void *)(block + block_messages_offset(capacity));
+    dev.messages = rg_comm_counts(comm);
     dev.told = (uint64_t *)(void *)((char *)mapped + told_offset(capacity));
     dev.slots = (uint64_t)capacity;
     dev.noted = &mapped->noted;

@@ -148,6 +148,8 @@ struct rg_plan_input rg_comm_plan_input(const struct rg_comm *comm,
                                         const struct rg_view *view);
 /* The keeper's words for messages (plan.h), at the host's address. */
 uint64_t *rg_comm_told(const struct rg_comm *comm);
+/* Where the device counts them: memory of the device. */
+uint64_t *rg_comm_counts(const struct rg_comm *comm);
 /* Offset of the view's, or any, workspace generation in the region. */
 uint64_t rg_comm_workspace(const struct rg_comm *comm, uint32_t generation);
 /*

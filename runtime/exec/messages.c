@@ -262,7 +262,7 @@ int rg_comm_messages(struct rg_comm *comm, int slot,
     for (int way = 0; way < 2 && status == RG_OK; way++)
         status = context->ops->read_word(
             context->device,
-            &comm->dev->messages[RG_MESSAGES_OF(slot) + (uint64_t)way],
+            &rg_comm_counts(comm)[RG_MESSAGES_OF(slot) + (uint64_t)way],
             &here[way]);
     if (status)
         return status;

@@ -456,6 +456,18 @@ static void stopped_messages_park_until_opened(void **state)
     assert_int_equal(launch.told[RG_MESSAGES_OF(1)], 0);
 }
 
+/* The launch made to keep was there first, as it may be behind messages. */
+static void who_stops_leaves_a_word_that_is_kept(void **state)
+{
+    struct fake *fake = *state;
+    struct rg_team *team = &fake->call.team;
+
+    fake->dev.keepers = 4;
+    rg_keep_stopped(&fake->dev, team, 3);
+    assert_int_equal(fake->dev.keepers, 4);
+    assert_int_equal(fake->mailbox.keeping, 0);
+}
+
 static void undone_messages_wait_for_the_caller(void **state)
 {
     struct fake *fake = *state;
@@ -476,6 +488,7 @@ int main(void)
         FAKE_TEST(messages_end_without_a_seq),
         FAKE_TEST(a_launch_waits_for_messages_in_flight),
         FAKE_TEST(stopped_messages_park_until_opened),
+        FAKE_TEST(who_stops_leaves_a_word_that_is_kept),
         FAKE_TEST(undone_messages_wait_for_the_caller),
         FAKE_TEST(a_keeper_carries_out_orders),
         FAKE_TEST(an_abandoned_word_stays_held),
