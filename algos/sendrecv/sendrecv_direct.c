@@ -3,6 +3,8 @@
  * reader's memory in chunks, with credits. The flows are of their own: what one
  * end of a pair has begun, no other rank need know.
  *
+ * Given two teams a channel, one sends and one receives.
+ *
  * The messages of a launch make progress independently of each other, in any
  * order that their peers allow: thread 0 looks for one that can go on, and the
  * team moves a chunk of it. Messages of one kind with one peer follow each
@@ -22,6 +24,9 @@ struct sendrecv_item {
 
 enum { SENDRECV_DONE = -1, SENDRECV_FAILED = -2 };
 
+/* A channel more costs more than to move so many bytes by one. */
+enum { SENDRECV_SHARE = 16 << 10 };
+
 RG_FN uint64_t sendrecv_items_bytes(uint64_t channels)
 {
     const uint64_t row = RG_GROUP_MAX * sizeof(struct sendrecv_item);
@@ -35,6 +40,7 @@ struct sendrecv_turns {
     int channels;      /* of the message that has most */
     int count;         /* of this team's */
     int messages;
+    int sends, receives; /* which of them it serves */
 };
 
 RG_FN struct sendrecv_item *sendrecv_row(const struct rg_call *call,
@@ -50,24 +56,45 @@ RG_FN const struct rg_rule *sendrecv_rule(const struct rg_call *call,
     return rg_rule_for(call->plan, RG_COLL_sendrecv, RG_u8, message->bytes);
 }
 
+/* Of a message, the same at both of its ends. */
+RG_FN int sendrecv_channels(const struct rg_call *call,
+                            const struct rg_post *message)
+{
+    const uint64_t most = sendrecv_rule(call, message)->channels;
+    const uint64_t shares =
+        (message->bytes + SENDRECV_SHARE - 1) / SENDRECV_SHARE;
+
+    return (int)rg_min_u64(rg_max_u64(shares, 1), most);
+}
+
 RG_FN struct sendrecv_turns sendrecv_turns(const struct rg_call *call)
 {
     struct sendrecv_turns turns;
+    struct rg_roles roles;
 
-    turns.channel = call->team.index;
-    turns.step = call->team.count;
     turns.messages = (int)call->launch->nposts;
     turns.channels = 1;
     for (int m = 0; m < turns.messages; m++) {
-        const int channels =
-            (int)sendrecv_rule(call, &call->launch->posts[m])->channels;
+        const int channels = sendrecv_channels(call, &call->launch->posts[m]);
 
         turns.channels = turns.channels < channels ? channels : turns.channels;
     }
+    roles = rg_roles_of(&call->team, turns.channels);
+    turns.channel = roles.channel;
+    turns.step = roles.step;
+    turns.sends = roles.first;
+    turns.receives = roles.second;
     turns.count = turns.channel < turns.channels
                       ? (turns.channels - turns.channel - 1) / turns.step + 1
                       : 0;
     return turns;
+}
+
+RG_FN int sendrecv_is_mine(const struct rg_call *call,
+                           const struct sendrecv_turns *turns, int m)
+{
+    return call->launch->posts[m].kind == RG_POST_RECV ? turns->receives
+                                                       : turns->sends;
 }
 
 /* ---- before and after ---------------------------------------------------- */
@@ -79,12 +106,12 @@ RG_FN struct sendrecv_item sendrecv_share(const struct rg_call *call,
 {
     const struct rg_rule *rule = sendrecv_rule(call, message);
     const int rank = rg_plan_rank(call->plan, message->slot);
+    const int channels = sendrecv_channels(call, message);
     struct sendrecv_item item = {0, 0, (uint32_t)rank, 0};
 
     item.rule = (uint32_t)(rule - call->plan->rules[RG_COLL_sendrecv].rule);
-    if (rank >= 0 && channel < (int)rule->channels)
-        rg_share_elems(message->bytes, channel, (int)rule->channels, &item.at,
-                       &item.end);
+    if (rank >= 0 && channel < channels)
+        rg_share_elems(message->bytes, channel, channels, &item.at, &item.end);
     return item;
 }
 
@@ -99,8 +126,9 @@ RG_FN void sendrecv_set_out(struct rg_call *call,
         const int channel = turns->channel + i / turns->messages * turns->step;
         const int m = i % turns->messages;
 
-        sendrecv_row(call, channel)[m] =
-            sendrecv_share(call, &messages[m], channel);
+        if (sendrecv_is_mine(call, turns, m))
+            sendrecv_row(call, channel)[m] =
+                sendrecv_share(call, &messages[m], channel);
     }
     rg_team_barrier(&call->team);
 }
@@ -116,7 +144,7 @@ RG_FN void sendrecv_copies(struct rg_call *call,
             call, turns->channel +
                       i / turns->messages * turns->step)[i % turns->messages];
 
-        if (message->kind != RG_POST_COPY)
+        if (message->kind != RG_POST_COPY || !turns->sends)
             continue;
         rg_team_copy(&call->team, (uint8_t *)message->to + item->at,
                      (const uint8_t *)message->from + item->at,
@@ -182,7 +210,7 @@ RG_FN int sendrecv_find(struct rg_call *call,
         const struct sendrecv_item *row = sendrecv_row(call, channel);
         struct rg_flow flow;
 
-        if (row[m].at >= row[m].end)
+        if (!sendrecv_is_mine(call, turns, m) || row[m].at >= row[m].end)
             continue;
         *left_out = 1;
         if (!sendrecv_is_first(call, row, m))
@@ -204,7 +232,8 @@ RG_FN void sendrecv_give_up(struct rg_call *call,
             call, turns->channel +
                       i / turns->messages * turns->step)[i % turns->messages];
 
-        if (item->at < item->end)
+        if (sendrecv_is_mine(call, turns, i % turns->messages) &&
+            item->at < item->end)
             rg_wait_failed(call, status, (int)item->peer);
     }
 }
