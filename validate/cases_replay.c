@@ -340,15 +340,27 @@ struct list_builder {
     int status;
 };
 
+/* Of the first so many trials. */
+static unsigned reduced_types(int n)
+{
+    unsigned types = 0;
+
+    for (int i = 0; i < n; i++)
+        if (rg_collective_reduces(captured[i].collective))
+            types |= RG_TYPE_BIT(captured[i].dtype);
+    return types;
+}
+
 static void add(struct list_builder *builder, const char *scenario,
-                const char *algorithm, rg_case_run *run, int param,
+                const char *algorithm, rg_case_run *run, int trials,
                 uint64_t first_seq)
 {
     struct rg_case test = {.run = run,
                            .algorithm = algorithm,
                            .first_seq = first_seq,
                            .captures = 1,
-                           .param = {param}};
+                           .reduced = reduced_types(trials),
+                           .param = {trials}};
 
     snprintf(test.name, sizeof(test.name), "replay.%s.%s", scenario,
              algorithm ? algorithm : "auto");
@@ -377,9 +389,11 @@ static void add_many(struct list_builder *builder, int full,
  */
 static void add_counters(struct list_builder *builder, const char *algorithm)
 {
-    add(builder, "seq_2e32", algorithm, run_eager, 0, (UINT64_C(1) << 32) - 9);
-    add(builder, "seq_2e51", algorithm, run_eager, 0, (UINT64_C(1) << 51) - 9);
-    add(builder, "seq_2e64", algorithm, run_eager, 0, UINT64_MAX - 8);
+    add(builder, "seq_2e32", algorithm, run_eager, NTRIALS,
+        (UINT64_C(1) << 32) - 9);
+    add(builder, "seq_2e51", algorithm, run_eager, NTRIALS,
+        (UINT64_C(1) << 51) - 9);
+    add(builder, "seq_2e64", algorithm, run_eager, NTRIALS, UINT64_MAX - 8);
 }
 
 int rg_cases_replay(struct rg_case_list *list,
@@ -391,14 +405,14 @@ int rg_cases_replay(struct rg_case_list *list,
 
     do {
         add_many(&builder, options->full, algorithm, n);
-        add(&builder, "back_to_back", algorithm, run_back_to_back, 0, 0);
-        add(&builder, "interleaved", algorithm, run_interleaved, 0, 0);
-        add(&builder, "eager_between", algorithm, run_eager, 0, 0);
+        add(&builder, "back_to_back", algorithm, run_back_to_back, NTRIALS, 0);
+        add(&builder, "interleaved", algorithm, run_interleaved, NTRIALS, 0);
+        add(&builder, "eager_between", algorithm, run_eager, NTRIALS, 0);
         add_counters(&builder, algorithm);
         algorithm = rg_suite_algorithm(RG_COLL_all_reduce, n++);
     } while (algorithm != NULL);
-    add(&builder, "all_collectives", NULL, run_all_collectives, 0, 0);
-    add(&builder, "policy_change", NULL, run_policy, 0, 0);
-    add(&builder, "live_graph_is_busy", NULL, run_busy, 0, 0);
+    add(&builder, "all_collectives", NULL, run_all_collectives, NALL, 0);
+    add(&builder, "policy_change", NULL, run_policy, NTRIALS, 0);
+    add(&builder, "live_graph_is_busy", NULL, run_busy, NTRIALS, 0);
     return builder.status;
 }

@@ -74,6 +74,11 @@ enum {
     NPARAMS
 };
 
+/* A case with trials of many types wants all of them built. */
+#define X(name, unused) | RG_TYPE_BIT(RG_##name)
+enum { EVERY_TYPE = 0 RG_DTYPE_REDUCE_LIST(X) };
+#undef X
+
 /* What an array is about. */
 struct subject {
     enum rg_collective collective;
@@ -265,6 +270,8 @@ static int add_rows(struct rg_case_list *list, const struct array *array,
         memcpy(test.param, rg_rows_at(rows, i), sizeof(test.param));
         test.collective = array->subjects[test.param[P_ALGO]].collective;
         test.algorithm = array->subjects[test.param[P_ALGO]].algorithm;
+        if (rg_collective_reduces(test.collective))
+            test.reduced = RG_TYPE_BIT(test.param[P_DTYPE]);
         name_row(&test);
         status = rg_case_list_add(list, &test);
     }
@@ -663,7 +670,8 @@ static int add_refused(struct rg_case_list *list)
     int status = RG_OK;
 
     for (int c = 0; c < RG_COLL_COUNT && status == RG_OK; c++) {
-        struct rg_case test = {.run = run_refused, .param = {c}};
+        struct rg_case test = {
+            .run = run_refused, .reduced = EVERY_TYPE, .param = {c}};
 
         if (c == RG_COLL_barrier || c == RG_COLL_all_to_all_v)
             continue;
@@ -677,8 +685,10 @@ static int add_refused(struct rg_case_list *list)
 static int add_named(struct rg_case_list *list, const char *name,
                      rg_case_run *run, int param, uint64_t first_seq)
 {
-    struct rg_case test = {
-        .run = run, .first_seq = first_seq, .param = {param}};
+    struct rg_case test = {.run = run,
+                           .first_seq = first_seq,
+                           .reduced = EVERY_TYPE,
+                           .param = {param}};
 
     snprintf(test.name, sizeof(test.name), "results.%s", name);
     return rg_case_list_add(list, &test);

@@ -1,5 +1,6 @@
 #include "validate/suite.h"
 
+#include <config.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,6 +195,15 @@ int rg_suite_runs(const struct rg_suite *suite, enum rg_collective collective,
 }
 
 /* Why the case says nothing about this backend, or null. */
+/* Types whose reductions this build has. */
+static unsigned built_types(const struct rg_suite *suite)
+{
+#define X(name) | RG_TYPE_BIT(RG_##name)
+    return suite->options->device == RG_DEVICE_CUDA ? 0 RG_CUDA_DTYPE_LIST(X)
+                                                    : 0 RG_EMU_DTYPE_LIST(X);
+#undef X
+}
+
 static const char *inapplicable(const struct rg_suite *suite,
                                 const struct rg_case *test)
 {
@@ -201,6 +211,9 @@ static const char *inapplicable(const struct rg_suite *suite,
     const int any =
         test->collective == RG_COLL_all_reduce && test->algorithm == NULL;
 
+    if (suite->backend != RG_BACKEND_LEGACY &&
+        test->reduced & ~built_types(suite))
+        return "reductions of its types are not built";
     if (suite->backend != RG_BACKEND_LEGACY)
         return any || rg_suite_runs(suite, test->collective, test->algorithm)
                    ? NULL

@@ -93,8 +93,11 @@ struct rg_case {
     uint64_t first_seq;    /* of the communicator; 0: any */
     const struct rg_algo *const *algos; /* of the context; null: rg_algos */
     int captures;                       /* graphs: not for the legacy backend */
+    unsigned reduced; /* RG_TYPE_BIT of each type that it reduces */
     int param[RG_CASE_PARAMS];
 };
+
+#define RG_TYPE_BIT(dtype) (1u << (dtype))
 
 /* A growing list; zero-initialise, rg_case_list_fini() frees. */
 struct rg_case_list {
