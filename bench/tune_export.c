@@ -236,7 +236,9 @@ static void nccl_row(const struct writer *writer,
         fprintf(writer->file,
                 "%s,%" PRIu64 ",%" PRIu64 ",ring,%s,%d,-1,%d,-1,-1\n",
                 nccl_collective(row->collective), row->min, max,
-                row->protocol == RG_PROTOCOL_LL ? "ll" : "simple",
+                row->protocol == RG_PROTOCOL_PLAIN
+                    ? "simple"
+                    : rg_protocol_name(row->protocol),
                 row->channels ? (int)row->channels : -1, ranks);
 }
 

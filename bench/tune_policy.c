@@ -11,16 +11,12 @@
 #include "harness/output.h"
 #include "runtime/regroup.h"
 
-static const char ll[] = "_ll";
-
 /* The name's base and protocol; everything else is for any size and rank. */
 static struct rg_policy_row row_of(const struct tune_space *space,
                                    int candidate, enum rg_collective collective,
                                    int ranks)
 {
     const struct tune_candidate *c = &space->list[candidate];
-    const char *name = space->bases[c->base].algo->name;
-    size_t length = strlen(name);
     struct rg_policy_row row = {.collective = collective,
                                 .dtype = RG_POLICY_ANY_DTYPE,
                                 .min_ranks = ranks,
@@ -29,11 +25,7 @@ static struct rg_policy_row row_of(const struct tune_space *space,
                                 .channels = c->channels,
                                 .chunk = c->chunk};
 
-    if (length > sizeof ll - 1 && strcmp(name + length - 3, ll) == 0) {
-        row.protocol = RG_PROTOCOL_LL;
-        length -= sizeof ll - 1;
-    }
-    snprintf(row.algorithm, sizeof row.algorithm, "%.*s", (int)length, name);
+    rg_policy_row_call(&row, space->bases[c->base].algo->name);
     return row;
 }
 

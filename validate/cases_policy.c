@@ -54,17 +54,6 @@ static void take_candidates(struct rg_comm *comm, int nranks, int limited,
         candidates->limited = candidates->count;
 }
 
-static void name_row(struct rg_policy_row *row, const char *name)
-{
-    const size_t length = strlen(name);
-
-    snprintf(row->algorithm, sizeof row->algorithm, "%s", name);
-    if (length > 3 && !strcmp(name + length - 3, "_ll")) {
-        row->algorithm[length - 3] = 0;
-        row->protocol = RG_PROTOCOL_LL;
-    }
-}
-
 static void find_candidates(struct rg_comm *comm, int nranks,
                             struct candidates *candidates)
 {
@@ -94,7 +83,7 @@ static struct rg_policy_row row_of(const struct candidates *candidates,
         .chunk = candidates->chunk[pick] * (1 + 16 * (uint64_t)(nth % 2)),
     };
 
-    name_row(&row, candidates->algo[pick]->name);
+    rg_policy_row_call(&row, candidates->algo[pick]->name);
     return row;
 }
 
@@ -133,7 +122,7 @@ static int fill_mixed(struct rg_policy_table *table,
     const int pick = candidates->limited + turn % unlimited;
     int status;
 
-    name_row(&row, candidates->algo[pick]->name);
+    rg_policy_row_call(&row, candidates->algo[pick]->name);
     row.chunk = candidates->chunk[pick];
     status = rg_policy_add_row(table, &row);
     row.min = MIXED_AT;

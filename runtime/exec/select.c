@@ -51,7 +51,7 @@ static int override_read(const char *part, size_t length,
 
     memset(override_out, 0, sizeof *override_out);
     snprintf(copy, sizeof copy, "%.*s", (int)length, part);
-    fields = sscanf(copy, "%31[a-z_]=%31[a-z_]%n+%3[0-9]ch%n",
+    fields = sscanf(copy, "%31[a-z_]=%31[a-z0-9_]%n+%3[0-9]ch%n",
                     override_out->collective, override_out->algorithm, &end,
                     digits, &end);
     override_out->channels = (unsigned)atoi(digits);

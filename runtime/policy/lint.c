@@ -29,28 +29,22 @@ static const struct rg_algo *algo_of(const struct rg_algo *const *algos,
     return NULL;
 }
 
-static int is_ll(const char *name)
-{
-    const size_t length = strlen(name);
-
-    return length > 3 && !strcmp(name + length - 3, "_ll");
-}
-
 static int lint_name(const struct rg_policy_row *row, int line,
                      const struct rg_algo *algo,
                      struct rg_policy_error *error_out)
 {
     const char *collective = rg_collective_name(row->collective);
+    struct rg_policy_row split = *row;
 
-    if (is_ll(row->algorithm))
+    rg_policy_row_call(&split, row->algorithm);
+    if (split.protocol != RG_PROTOCOL_PLAIN)
         return rg_policy_fail(
-            error_out, line, "algorithm '%s': write '%.*s' with protocol ll",
-            row->algorithm, (int)strlen(row->algorithm) - 3, row->algorithm);
+            error_out, line, "algorithm '%s': write '%s' with protocol %s",
+            row->algorithm, split.algorithm, rg_protocol_name(split.protocol));
     if (!algo)
-        return rg_policy_fail(error_out, line,
-                              "%s has no algorithm '%s' with protocol %s",
-                              collective, row->algorithm,
-                              row->protocol == RG_PROTOCOL_LL ? "ll" : "-");
+        return rg_policy_fail(
+            error_out, line, "%s has no algorithm '%s' with protocol %s",
+            collective, row->algorithm, rg_protocol_name(row->protocol));
     return RG_OK;
 }
 

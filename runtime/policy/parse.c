@@ -161,10 +161,13 @@ static int read_dtype(struct parser *parser, const char *text, int *dtype_out)
 static int read_protocol(struct parser *parser, const char *text,
                          enum rg_protocol *protocol_out)
 {
-    *protocol_out = strcmp(text, "ll") ? RG_PROTOCOL_PLAIN : RG_PROTOCOL_LL;
-    if (*protocol_out == RG_PROTOCOL_PLAIN && strcmp(text, "-"))
-        return FAIL(parser, "unknown protocol '%.40s': expected - or ll", text);
-    return RG_OK;
+    for (int p = 0; p < RG_PROTOCOL_COUNT; p++)
+        if (!strcmp(text, rg_protocol_name((enum rg_protocol)p))) {
+            *protocol_out = (enum rg_protocol)p;
+            return RG_OK;
+        }
+    return FAIL(parser, "unknown protocol '%.40s': expected -, ll or ll128",
+                text);
 }
 
 /* The columns that say where the row holds. */

@@ -89,7 +89,7 @@ static const char *flaw_of_choice(const struct rg_policy_row *row)
     if (!rg_policy_is_word(row->algorithm, sizeof row->algorithm) ||
         !strcmp(row->algorithm, "-"))
         return "the algorithm has no name";
-    if (row->protocol != RG_PROTOCOL_PLAIN && row->protocol != RG_PROTOCOL_LL)
+    if (!rg_protocol_name(row->protocol))
         return "unknown protocol";
     if (row->channels > RG_POLICY_MAX_CHANNELS)
         return "channels are - or 1 to 64";
@@ -118,14 +118,36 @@ const char *rg_policy_row_flaw(const struct rg_policy_row *row)
     return flaw_of_choice(row);
 }
 
+const char *rg_protocol_name(enum rg_protocol protocol)
+{
+    static const char *const names[RG_PROTOCOL_COUNT] = {"-", "ll", "ll128"};
+
+    return (unsigned)protocol < RG_PROTOCOL_COUNT ? names[protocol] : NULL;
+}
+
 void rg_policy_row_name(const struct rg_policy_row *row,
                         char name_out[RG_POLICY_NAME_BYTES])
 {
-    const char *tail = row->protocol == RG_PROTOCOL_LL ? "_ll" : "";
-    const size_t room = RG_POLICY_NAME_BYTES - 1 - strlen(tail);
+    const int plain = row->protocol == RG_PROTOCOL_PLAIN;
+    const char *tail = plain ? "" : rg_protocol_name(row->protocol);
+    const size_t room = RG_POLICY_NAME_BYTES - 2 - strlen(tail);
 
-    snprintf(name_out, RG_POLICY_NAME_BYTES, "%.*s%s", (int)room,
-             row->algorithm, tail);
+    snprintf(name_out, RG_POLICY_NAME_BYTES, "%.*s%s%s", (int)room,
+             row->algorithm, plain ? "" : "_", tail);
+}
+
+void rg_policy_row_call(struct rg_policy_row *row, const char *name)
+{
+    const char *tail = strrchr(name, '_');
+    size_t length = strlen(name);
+
+    row->protocol = RG_PROTOCOL_PLAIN;
+    for (int p = 1; tail && tail > name && p < RG_PROTOCOL_COUNT; p++)
+        if (!strcmp(tail + 1, rg_protocol_name((enum rg_protocol)p))) {
+            row->protocol = (enum rg_protocol)p;
+            length = (size_t)(tail - name);
+        }
+    snprintf(row->algorithm, sizeof row->algorithm, "%.*s", (int)length, name);
 }
 
 /* ---- tables ------------------------------------------------------------- */

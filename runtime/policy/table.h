@@ -23,8 +23,8 @@
  * min. "-" is: the device's own number of channels; no special protocol; the
  * device's own chunk; not measured.
  *
- * The algorithm column has the base name. With protocol ll the algorithm of
- * the program's table is called "<base>_ll".
+ * The algorithm column has the base name. With protocol ll or ll128 the
+ * algorithm of the program's table is called "<base>_ll" or "<base>_ll128".
  *
  * Everything here is a value without threads, clock or global state; time and
  * memory are bounded by RG_POLICY_MAX_BYTES whatever the input.
@@ -53,7 +53,12 @@ enum {
     RG_POLICY_MAX_RANKS = 65536
 };
 
-enum rg_protocol { RG_PROTOCOL_PLAIN = 0, RG_PROTOCOL_LL };
+enum rg_protocol {
+    RG_PROTOCOL_PLAIN = 0,
+    RG_PROTOCOL_LL,
+    RG_PROTOCOL_LL128,
+    RG_PROTOCOL_COUNT
+};
 
 struct rg_policy_row {
     enum rg_collective collective;
@@ -147,8 +152,12 @@ const struct rg_policy_row *rg_policy_find(const struct rg_policy_table *table,
                                            enum rg_collective collective,
                                            enum rg_dtype dtype, int ranks,
                                            uint64_t bytes);
+/* As in the protocol's column; null for none of them. */
+const char *rg_protocol_name(enum rg_protocol protocol);
 /* The name in the program's table of algorithms. */
 void rg_policy_row_name(const struct rg_policy_row *row,
                         char name_out[RG_POLICY_NAME_BYTES]);
+/* Sets the row's algorithm and protocol from that name. */
+void rg_policy_row_call(struct rg_policy_row *row, const char *name);
 
 #endif

@@ -96,8 +96,7 @@ static void put_row(struct sink *sink, const struct rg_policy_row *row)
             ? "any"
             : rg_dtype_name((enum rg_dtype)row->dtype),
         cell_ranks(row, ranks), min, cell_max(row->max, max), row->algorithm,
-        cell_number(row->channels, channels),
-        row->protocol == RG_PROTOCOL_LL ? "ll" : "-",
+        cell_number(row->channels, channels), rg_protocol_name(row->protocol),
         cell_number(row->chunk, chunk), cell_figure(row->p50_us, p50),
         row->runner_up[0] ? row->runner_up : "-",
         cell_figure(row->margin, margin));
