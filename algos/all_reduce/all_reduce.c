@@ -21,27 +21,20 @@ RG_FN void all_reduce_alone(struct rg_call *call)
                      (end - begin) * sizeof(rg_elem));
 }
 
-RG_FN int all_reduce_switch(struct rg_call *call, enum rg_op op)
-{
-    switch (call->rule->algo) {
-#define RG_X(name)                                                             \
-    case RG_ALL_REDUCE_##name:                                                 \
-        return all_reduce_##name(call, op);
-        RG_ALL_REDUCE_LIST(RG_X)
-#undef RG_X
-    default:
-        return rg_fail(call, RG_EUNAVAILABLE, -1);
-    }
-}
+#define RG_ALGO_LIST(X)  RG_ALL_REDUCE_LIST(X)
+#define RG_ALGO_FN(name) all_reduce_##name
+#define RG_ALGO_OPS(X)   RG_BUILT_LIST(X)
+#include "runtime/device/choose.h"
 
 /* The plan's algorithm for this size, any number of teams. */
 RG_FN int all_reduce_planned(struct rg_call *call, enum rg_dtype dtype,
-                             enum rg_op op, uint64_t *run_out)
+                             enum rg_op op, const int brief, uint64_t *run_out)
 {
     const struct rg_plan *plan = call->dev->plan[call->index];
     const uint64_t bytes = call->count * sizeof(rg_elem);
 
     call->plan = plan;
+    rg_plan_fetch(plan, RG_COLL_all_reduce, &call->team);
     /* Aborted for the group before it was launched here. */
     if ((int64_t)(call->seq - plan->first_seq) < 0)
         return 0;
@@ -51,31 +44,53 @@ RG_FN int all_reduce_planned(struct rg_call *call, enum rg_dtype dtype,
     *run_out = RG_RUN(RG_COLL_all_reduce, call->rule->algo,
                       call->rule->channels, plan->epoch);
     if (plan->nranks > 1)
-        return all_reduce_switch(call, op);
+        return rg_algo_run(call, op, brief);
     all_reduce_alone(call);
     return 0;
+}
+
+/* By the hot line. Every thread, as below. */
+RG_FN void all_reduce_packets_any(const struct rg_launch *launch,
+                                  const struct rg_team *team,
+                                  const struct rg_open *open, enum rg_op op,
+                                  const struct all_reduce_packets *ahead)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+    const uint64_t run =
+        open->hot.run + ((uint64_t)(call.team.count - 1) << 32);
+
+    rg_close(&call, open, all_reduce_packets_hot(&call, op, &open->hot, ahead),
+             run);
+}
+
+RG_FN void all_reduce_planned_any(const struct rg_launch *launch,
+                                  const struct rg_team *team,
+                                  const struct rg_open *open, enum rg_op op,
+                                  const int brief)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+    uint64_t run = 0;
+    const int failed =
+        open->granted ? all_reduce_planned(&call, (enum rg_dtype)launch->dtype,
+                                           op, brief, &run)
+                      : rg_fail(&call, RG_EABORTED, -1);
+
+    rg_close(&call, open, failed, run);
 }
 
 /* Whatever the claim and the size ask for. Every thread. */
 RG_FN_SHARED void all_reduce_any(const struct rg_launch *launch,
                                  const struct rg_team *team,
                                  const struct rg_open *open, enum rg_op op,
-                                 const struct all_reduce_packets *ahead)
+                                 const struct all_reduce_packets *ahead,
+                                 const int brief)
 {
-    struct rg_call call = rg_call_of(launch, team, open);
-    uint64_t run = 0;
-    int failed = 0;
-
-    if (!open->granted) {
-        failed = rg_fail(&call, RG_EABORTED, -1);
-    } else if (call.count * sizeof(rg_elem) <= open->hot.max_bytes) {
-        run = open->hot.run + ((uint64_t)(call.team.count - 1) << 32);
-        failed = all_reduce_packets_hot(&call, op, &open->hot, ahead);
-    } else {
-        failed =
-            all_reduce_planned(&call, (enum rg_dtype)launch->dtype, op, &run);
-    }
-    rg_close(&call, open, failed, run);
+    /* Each with a call of its own: one that calls are made with is in memory.
+     */
+    if (open->granted && launch->count * sizeof(rg_elem) <= open->hot.max_bytes)
+        all_reduce_packets_any(launch, team, open, op, ahead);
+    else
+        all_reduce_planned_any(launch, team, open, op, brief);
 }
 
 RG_FN void all_reduce_entry(const struct rg_launch *launch,
@@ -87,7 +102,7 @@ RG_FN void all_reduce_entry(const struct rg_launch *launch,
     const struct rg_open open = rg_open_end(launch->comm, team, &opening);
 
     if (open.joined)
-        all_reduce_any(launch, team, &open, op, &ahead);
+        all_reduce_any(launch, team, &open, op, &ahead, 0);
 }
 
 /* ---- small buffers ------------------------------------------------------ */
@@ -129,7 +144,7 @@ RG_FN_COLD void all_reduce_rare(const struct rg_launch *launch,
     open = rg_open_rare(launch->comm, &team, claim);
     ahead = all_reduce_packets_ahead(&team, launch->send, launch->count);
     if (open.joined)
-        all_reduce_any(launch, &team, &open, op, &ahead);
+        all_reduce_any(launch, &team, &open, op, &ahead, 1);
 }
 
 /* What an invocation by the hot line leaves. */

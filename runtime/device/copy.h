@@ -7,11 +7,11 @@
 
 #include "runtime/device/team.h"
 
-#if RG_ON_CUDA
-
 struct __attribute__((aligned(16))) rg_vec {
     uint64_t low, high;
 };
+
+#if RG_ON_CUDA
 
 /* Data is used once: it takes no place in L1. */
 RG_FN struct rg_vec rg_vec_load(const void *from)
@@ -34,59 +34,65 @@ RG_FN void rg_vec_store(void *to, struct rg_vec v)
 enum { RG_COPY_UNROLL = 8 };
 
 /* Eight independent loads a thread before the first store. */
-RG_FN void rg_copy_vectors(const struct rg_team *team, uint8_t *dst,
-                           const uint8_t *src, uint64_t vectors)
+RG_FN uint64_t rg_copy_bursts(int thread, int threads, uint8_t *dst,
+                              const uint8_t *src, uint64_t vectors)
 {
-    const uint64_t step = (uint64_t)team->threads;
-    uint64_t i = (uint64_t)team->thread;
+    const uint64_t step = (uint64_t)threads;
+    uint64_t i = (uint64_t)thread;
     struct rg_vec v[RG_COPY_UNROLL];
 
-    for (; !team->brief && i + (RG_COPY_UNROLL - 1) * step < vectors;
+    for (; i + (RG_COPY_UNROLL - 1) * step < vectors;
          i += RG_COPY_UNROLL * step) {
-#pragma unroll
+        RG_UNROLLED
         for (int u = 0; u < RG_COPY_UNROLL; u++)
             v[u] = rg_vec_load(src + (i + u * step) * sizeof(struct rg_vec));
-#pragma unroll
+        RG_UNROLLED
         for (int u = 0; u < RG_COPY_UNROLL; u++)
             rg_vec_store(dst + (i + u * step) * sizeof(struct rg_vec), v[u]);
     }
-    for (; i < vectors; i += step)
-        rg_vec_store(dst + i * sizeof(struct rg_vec),
-                     rg_vec_load(src + i * sizeof(struct rg_vec)));
+    return i;
 }
 
-RG_FN void rg_copy_words(const struct rg_team *team, uint8_t *dst,
-                         const uint8_t *src, uint64_t words)
+/* `brief`, a constant: no more than a few vectors a thread. */
+RG_FN void rg_copy_by(int thread, int threads, const int brief, uint8_t *dst,
+                      const uint8_t *src, uint64_t bytes)
 {
-    for (uint64_t i = (uint64_t)team->thread; i < words;
-         i += (uint64_t)team->threads)
-        ((volatile uint32_t *)dst)[i] = ((const uint32_t *)src)[i];
-}
+    const uint64_t align = (uint64_t)dst | (uint64_t)src;
+    uint64_t i = (uint64_t)thread, done = 0;
 
-RG_FN void rg_copy_bytes(const struct rg_team *team, uint8_t *dst,
-                         const uint8_t *src, uint64_t bytes)
-{
-    for (uint64_t i = (uint64_t)team->thread; i < bytes;
-         i += (uint64_t)team->threads)
+    if (align % sizeof(struct rg_vec) == 0) {
+        const uint64_t vectors = bytes / sizeof(struct rg_vec);
+
+        if (!brief)
+            i = rg_copy_bursts(thread, threads, dst, src, vectors);
+        for (; i < vectors; i += (uint64_t)threads)
+            rg_vec_store(dst + i * sizeof(struct rg_vec),
+                         rg_vec_load(src + i * sizeof(struct rg_vec)));
+        done = vectors * sizeof(struct rg_vec);
+    } else if (align % sizeof(uint32_t) == 0) {
+        for (; i < bytes / sizeof(uint32_t); i += (uint64_t)threads)
+            ((volatile uint32_t *)dst)[i] = ((const uint32_t *)src)[i];
+        done = bytes / sizeof(uint32_t) * sizeof(uint32_t);
+    }
+    for (i = done + (uint64_t)thread; i < bytes; i += (uint64_t)threads)
         ((volatile uint8_t *)dst)[i] = src[i];
+}
+
+RG_FN_APART void rg_copy_apart(int thread, int threads, uint8_t *dst,
+                               const uint8_t *src, uint64_t bytes)
+{
+    rg_copy_by(thread, threads, 0, dst, src, bytes);
 }
 
 RG_FN void rg_team_copy(const struct rg_team *team, void *dst, const void *src,
                         uint64_t bytes)
 {
-    uint8_t *to = (uint8_t *)dst;
-    const uint8_t *from = (const uint8_t *)src;
-    const uint64_t align = (uint64_t)to | (uint64_t)from;
-    uint64_t done = 0;
-
-    if (align % sizeof(struct rg_vec) == 0) {
-        rg_copy_vectors(team, to, from, bytes / sizeof(struct rg_vec));
-        done = bytes / sizeof(struct rg_vec) * sizeof(struct rg_vec);
-    } else if (align % sizeof(uint32_t) == 0) {
-        rg_copy_words(team, to, from, bytes / sizeof(uint32_t));
-        done = bytes / sizeof(uint32_t) * sizeof(uint32_t);
-    }
-    rg_copy_bytes(team, to + done, from + done, bytes - done);
+    if (team->brief)
+        rg_copy_by(team->thread, team->threads, 1, (uint8_t *)dst,
+                   (const uint8_t *)src, bytes);
+    else
+        rg_copy_apart(team->thread, team->threads, (uint8_t *)dst,
+                      (const uint8_t *)src, bytes);
 }
 
 /* Zeroes `bytes`, a multiple of 16, at a 16-byte aligned address. */

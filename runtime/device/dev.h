@@ -35,6 +35,16 @@
 #define RG_FN_SHARED static __attribute__((noinline, noclone, unused))
 #endif
 
+/*
+ * A loop that is to have all registers: inlined into a kernel with every
+ * algorithm in it, its addresses would lie in memory.
+ */
+#if RG_ON_CUDA
+#define RG_FN_APART RG_FN_COLD
+#else
+#define RG_FN_APART RG_FN
+#endif
+
 /* Before a loop whose iterations do not depend on each other. */
 #if RG_ON_CUDA
 #define RG_INDEPENDENT
@@ -50,11 +60,20 @@
  * that belongs out of the way.
  */
 #if RG_ON_CUDA
-#define RG_ROLLED _Pragma("unroll 1")
+#define RG_ROLLED   _Pragma("unroll 1")
+#define RG_UNROLLED _Pragma("unroll")
 #else
 #define RG_ROLLED
+#define RG_UNROLLED
 #endif
 #define RG_RARE(condition) __builtin_expect((condition) != 0, 0)
+
+/* Where no run gets. */
+#if RG_ON_CUDA
+#define RG_TRAP() __trap()
+#else
+#define RG_TRAP() __builtin_trap()
+#endif
 
 #define RG_CAT_(a, b) a##b
 #define RG_CAT(a, b)  RG_CAT_(a, b)

@@ -258,6 +258,8 @@ RG_FN struct rg_opening rg_open_begin(struct rg_comm_dev *dev,
 {
     const struct rg_opening opening = {rg_claim(dev, team), rg_hot_word(dev)};
 
+    if (team->thread == 0)
+        rg_prefetch(dev->plan);
     return opening;
 }
 
@@ -326,6 +328,34 @@ RG_FN struct rg_open rg_open_end(struct rg_comm_dev *dev, struct rg_team *team,
 }
 
 #endif
+
+/*
+ * Every thread. What an invocation by the plan reads of it, one load depending
+ * on the other, is fetched in one wave.
+ */
+RG_FN void rg_plan_fetch(const struct rg_plan *plan,
+                         enum rg_collective collective,
+                         const struct rg_team *team)
+{
+#if RG_ON_CUDA
+    const int line = team->thread;
+    const uint8_t *at = (const uint8_t *)plan + line * RG_LINE;
+
+    if (line >= 12)
+        return;
+    if (line >= 8) /* four lines of routes */
+        at = (const uint8_t *)plan->routes + (line - 8) * RG_LINE;
+    else if (line >= 3) /* five of rules */
+        at = (const uint8_t *)&plan->rules[collective] + (line - 3) * RG_LINE;
+    else if (line == 2)
+        at = (const uint8_t *)plan->offset[collective];
+    rg_prefetch(at);
+#else
+    (void)plan;
+    (void)collective;
+    (void)team;
+#endif
+}
 
 RG_FN struct rg_call rg_call_of(const struct rg_launch *launch,
                                 const struct rg_team *team,

@@ -31,27 +31,23 @@
 #define RG_FRAME_NAME(tail) RG_CAT(RG_FRAME, tail)
 #define RG_FRAME_COLL       RG_CAT(RG_COLL_, RG_FRAME)
 
-#define RG_X(name) RG_FRAME_NAME(_is_##name),
-enum { RG_FRAME_LIST(RG_X) };
-#undef RG_X
+#if RG_FRAME_REDUCES
+#define RG_FRAME_BUILT(X)       RG_BUILT_LIST(X)
+#define RG_FRAME_TABLE(NONE, X) RG_TABLE_LIST(NONE, X)
+#else
+#define RG_FRAME_BUILT(X)       X(sum)
+#define RG_FRAME_TABLE(NONE, X) X(sum)
+#endif
+
+#define RG_ALGO_LIST(X)  RG_FRAME_LIST(X)
+#define RG_ALGO_FN(name) RG_FRAME_NAME(_##name)
+#define RG_ALGO_OPS(X)   RG_FRAME_BUILT(X)
+#include "runtime/device/choose.h"
 
 RG_FN int rg_frame_rooted(enum rg_collective collective)
 {
     return collective == RG_COLL_broadcast || collective == RG_COLL_reduce ||
            collective == RG_COLL_gather || collective == RG_COLL_scatter;
-}
-
-RG_FN int rg_frame_switch(struct rg_call *call, enum rg_op op)
-{
-    switch (call->rule->algo) {
-#define RG_X(name)                                                             \
-    case RG_FRAME_NAME(_is_##name):                                            \
-        return RG_FRAME_NAME(_##name)(call, op);
-        RG_FRAME_LIST(RG_X)
-#undef RG_X
-    default:
-        return rg_fail(call, RG_EUNAVAILABLE, -1);
-    }
 }
 
 /*
@@ -67,13 +63,14 @@ RG_FN void rg_frame_decline(const struct rg_call *call)
 }
 
 /* The plan's algorithm for this size. 0, or 1 for failed. */
-RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op,
+RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op, const int brief,
                            uint64_t *run_out)
 {
     const struct rg_launch *launch = call->launch;
     const struct rg_plan *plan = call->dev->plan[call->index];
 
     call->plan = plan;
+    rg_plan_fetch(plan, RG_FRAME_COLL, &call->team);
     /* Aborted for the group before it was launched here. */
     if ((int64_t)(call->seq - plan->first_seq) < 0)
         return 0;
@@ -92,7 +89,7 @@ RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op,
     *run_out = RG_RUN(RG_FRAME_COLL, call->rule->algo, call->rule->channels,
                       plan->epoch);
     if (plan->nranks > 1)
-        return rg_frame_switch(call, op);
+        return rg_algo_run(call, op, brief);
     RG_FRAME_NAME(_alone)(call, op);
     return 0;
 }
@@ -100,33 +97,52 @@ RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op,
 /* Of an invocation by the hot line, but for the epoch. */
 #define RG_FRAME_SMALL_RUN(teams) RG_RUN(RG_FRAME_COLL, 0, teams, 0)
 
-/* By the hot line, if it serves the size; the same at all ranks. */
-RG_FN int rg_frame_granted(struct rg_call *call, enum rg_op op,
-                           const struct rg_open *open, uint64_t *run_out)
+/* By the hot line, if it serves the size: the same at all ranks. 1: it did. */
+RG_FN int rg_frame_by_line(const struct rg_launch *launch,
+                           const struct rg_team *team,
+                           const struct rg_open *open, enum rg_op op)
 {
 #if RG_FRAME_SMALL
     const uint64_t units = rg_hot_units(&open->hot, RG_CAT(RG_HOT_, RG_FRAME));
+    struct rg_call call;
 
-    if (call->count * sizeof(rg_elem) <= units * RG_PACKET_PAYLOAD) {
-        *run_out =
-            RG_FRAME_SMALL_RUN(call->team.count) | (uint32_t)open->hot.run;
-        return RG_FRAME_NAME(_small)(call, op, &open->hot);
-    }
-#endif
+    if (!open->granted ||
+        launch->count * sizeof(rg_elem) > units * RG_PACKET_PAYLOAD)
+        return 0;
+    call = rg_call_of(launch, team, open);
+    rg_close(&call, open, RG_FRAME_NAME(_small)(&call, op, &open->hot),
+             RG_FRAME_SMALL_RUN(call.team.count) | (uint32_t)open->hot.run);
+    return 1;
+#else
+    (void)launch;
+    (void)team;
     (void)open;
-    return rg_frame_planned(call, op, run_out);
+    (void)op;
+    return 0;
+#endif
 }
 
-RG_FN_SHARED void rg_frame_any(const struct rg_launch *launch,
-                               const struct rg_team *team,
-                               const struct rg_open *open, enum rg_op op)
+RG_FN void rg_frame_by_plan(const struct rg_launch *launch,
+                            const struct rg_team *team,
+                            const struct rg_open *open, enum rg_op op,
+                            const int brief)
 {
     struct rg_call call = rg_call_of(launch, team, open);
     uint64_t run = 0;
-    const int failed = open->granted ? rg_frame_granted(&call, op, open, &run)
+    const int failed = open->granted ? rg_frame_planned(&call, op, brief, &run)
                                      : rg_fail(&call, RG_EABORTED, -1);
 
     rg_close(&call, open, failed, run);
+}
+
+/* Each has a call of its own: one that calls are made with is in memory. */
+RG_FN_SHARED void rg_frame_any(const struct rg_launch *launch,
+                               const struct rg_team *team,
+                               const struct rg_open *open, enum rg_op op,
+                               const int brief)
+{
+    if (!rg_frame_by_line(launch, team, open, op))
+        rg_frame_by_plan(launch, team, open, op, brief);
 }
 
 RG_FN void rg_frame_entry(const struct rg_launch *launch, struct rg_team *team,
@@ -136,7 +152,7 @@ RG_FN void rg_frame_entry(const struct rg_launch *launch, struct rg_team *team,
     const struct rg_open open = rg_open_end(launch->comm, team, &opening);
 
     if (open.joined)
-        rg_frame_any(launch, team, &open, op);
+        rg_frame_any(launch, team, &open, op, 0);
 }
 
 #if RG_FRAME_SMALL
@@ -154,7 +170,7 @@ RG_FN_COLD void rg_frame_rare(const struct rg_launch *launch,
     team.brief = 1;
     open = rg_open_rare(launch->comm, &team, claim);
     if (open.joined)
-        rg_frame_any(launch, &team, &open, op);
+        rg_frame_any(launch, &team, &open, op, 1);
 }
 
 /* 1: each thread has a unit at most. */
@@ -178,14 +194,6 @@ RG_FN void rg_frame_small(const struct rg_launch *launch, struct rg_team *team,
     rg_frame_rare(launch, *team, claim, op);
 }
 
-#endif
-
-#if RG_FRAME_REDUCES
-#define RG_FRAME_BUILT(X)       RG_BUILT_LIST(X)
-#define RG_FRAME_TABLE(NONE, X) RG_TABLE_LIST(NONE, X)
-#else
-#define RG_FRAME_BUILT(X)       X(sum)
-#define RG_FRAME_TABLE(NONE, X) X(sum)
 #endif
 
 #if RG_ON_CUDA

@@ -1,5 +1,6 @@
 noinst_HEADERS += \
 	runtime/device/call.h \
+	runtime/device/choose.h \
 	runtime/device/copy.h \
 	runtime/device/dev.h \
 	runtime/device/elem.h \
@@ -8,6 +9,7 @@ noinst_HEADERS += \
 	runtime/device/help.h \
 	runtime/device/hot.h \
 	runtime/device/keeper.h \
+	runtime/device/ll128.h \
 	runtime/device/mailbox.h \
 	runtime/device/num.h \
 	runtime/device/packet.h \

@@ -46,12 +46,9 @@ RG_FN rg_elem rg_reduce_at(enum rg_op op, const struct rg_sources *from,
     return rg_elem_store(divide ? rg_elem_finish(op, acc, divide) : acc);
 }
 
-#if RG_ON_CUDA
+/* ---- vectors of elements ------------------------------------------------- */
 
-enum {
-    RG_VEC_ELEMS = sizeof(struct rg_vec) / sizeof(rg_elem),
-    RG_REDUCE_UNROLL = 4
-};
+enum { RG_VEC_ELEMS = sizeof(struct rg_vec) / sizeof(rg_elem) };
 
 union rg_vec_elems {
     struct rg_vec v;
@@ -67,7 +64,7 @@ RG_FN void rg_accum_first(struct rg_vec_accum *acc, struct rg_vec v)
     union rg_vec_elems x;
 
     x.v = v;
-#pragma unroll
+    RG_UNROLLED
     for (int k = 0; k < RG_VEC_ELEMS; k++)
         acc->a[k] = rg_elem_load(x.e[k]);
 }
@@ -78,7 +75,7 @@ RG_FN void rg_accum_next(struct rg_vec_accum *acc, enum rg_op op,
     union rg_vec_elems x;
 
     x.v = v;
-#pragma unroll
+    RG_UNROLLED
     for (int k = 0; k < RG_VEC_ELEMS; k++)
         acc->a[k] = rg_elem_combine(op, acc->a[k], rg_elem_load(x.e[k]));
 }
@@ -88,12 +85,16 @@ RG_FN struct rg_vec rg_accum_result(const struct rg_vec_accum *acc,
 {
     union rg_vec_elems x;
 
-#pragma unroll
+    RG_UNROLLED
     for (int k = 0; k < RG_VEC_ELEMS; k++)
         x.e[k] = rg_elem_store(divide ? rg_elem_finish(op, acc->a[k], divide)
                                       : acc->a[k]);
     return x.v;
 }
+
+#if RG_ON_CUDA
+
+enum { RG_REDUCE_UNROLL = 4 };
 
 /* `unroll` vectors at i, i + step, ...; two sources load all at once. */
 RG_FN void rg_reduce_vectors(const struct rg_team *team, enum rg_op op,
@@ -107,26 +108,26 @@ RG_FN void rg_reduce_vectors(const struct rg_team *team, enum rg_op op,
     struct rg_vec a[RG_REDUCE_UNROLL], b[RG_REDUCE_UNROLL];
     struct rg_vec_accum acc[RG_REDUCE_UNROLL];
 
-#pragma unroll
+    RG_UNROLLED
     for (int u = 0; u < unroll; u++) {
         a[u] = rg_vec_load(first + u * step);
         b[u] = rg_vec_load(second + u * step);
     }
-#pragma unroll
+    RG_UNROLLED
     for (int u = 0; u < unroll; u++) {
         rg_accum_first(&acc[u], a[u]);
         rg_accum_next(&acc[u], op, b[u]);
     }
     for (int r = 2; r < from->count; r++) {
         const uint8_t *next = rg_source(from, r) + i * sizeof(struct rg_vec);
-#pragma unroll
+        RG_UNROLLED
         for (int u = 0; u < unroll; u++)
             a[u] = rg_vec_load(next + u * step);
-#pragma unroll
+        RG_UNROLLED
         for (int u = 0; u < unroll; u++)
             rg_accum_next(&acc[u], op, a[u]);
     }
-#pragma unroll
+    RG_UNROLLED
     for (int u = 0; u < unroll; u++) {
         const struct rg_vec v = rg_accum_result(&acc[u], op, divide);
         const uint64_t at = i * sizeof(struct rg_vec) + u * step;
@@ -142,10 +143,10 @@ RG_FN uint64_t rg_sources_align(const struct rg_sources *from)
     return (uint64_t)from->own | (uint64_t)from->inbox | from->stride;
 }
 
-/* Elements [0, n) of every source, n >= 2 sources. See the file's head. */
-RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
-                          void *dst2, const struct rg_sources *from, uint64_t n,
-                          int divide)
+/* Elements [0, n) by a thread of so many; `brief` as in copy.h. */
+RG_FN void rg_reduce_by(const struct rg_team *team, const int brief,
+                        enum rg_op op, uint8_t *dst, uint8_t *dst2,
+                        const struct rg_sources *from, uint64_t n, int divide)
 {
     const uint64_t align =
         rg_sources_align(from) | (uint64_t)dst | (uint64_t)dst2;
@@ -154,13 +155,12 @@ RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
     const uint64_t step = (uint64_t)team->threads;
     uint64_t i = (uint64_t)team->thread;
 
-    for (; !team->brief && i + (RG_REDUCE_UNROLL - 1) * step < vectors;
+    for (; !brief && i + (RG_REDUCE_UNROLL - 1) * step < vectors;
          i += RG_REDUCE_UNROLL * step)
-        rg_reduce_vectors(team, op, (uint8_t *)dst, (uint8_t *)dst2, from, i,
-                          RG_REDUCE_UNROLL, divide);
-    for (; i < vectors; i += step)
-        rg_reduce_vectors(team, op, (uint8_t *)dst, (uint8_t *)dst2, from, i, 1,
+        rg_reduce_vectors(team, op, dst, dst2, from, i, RG_REDUCE_UNROLL,
                           divide);
+    for (; i < vectors; i += step)
+        rg_reduce_vectors(team, op, dst, dst2, from, i, 1, divide);
     for (i = vectors * RG_VEC_ELEMS + (uint64_t)team->thread; i < n;
          i += step) {
         const rg_elem value = rg_reduce_at(op, from, i, divide);
@@ -168,6 +168,43 @@ RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
         ((rg_elem *)dst)[i] = value;
         if (dst2)
             ((rg_elem *)dst2)[i] = value;
+    }
+}
+
+#define RG_X(op)                                                               \
+    RG_FN_APART void rg_reduce_apart_##op(                                     \
+        int thread, int threads, uint8_t *dst, uint8_t *dst2,                  \
+        struct rg_sources from, uint64_t n, int divide)                        \
+    {                                                                          \
+        struct rg_team team = {};                                              \
+                                                                               \
+        team.thread = thread;                                                  \
+        team.threads = threads;                                                \
+        rg_reduce_by(&team, 0, RG_##op, dst, dst2, &from, n, divide);          \
+    }
+RG_BUILT_LIST(RG_X)
+#undef RG_X
+
+/* Elements [0, n) of every source, n >= 2 sources. See the file's head. */
+RG_FN void rg_team_reduce(const struct rg_team *team, enum rg_op op, void *dst,
+                          void *dst2, const struct rg_sources *from, uint64_t n,
+                          int divide)
+{
+    if (team->brief) {
+        rg_reduce_by(team, 1, op, (uint8_t *)dst, (uint8_t *)dst2, from, n,
+                     divide);
+        return;
+    }
+    switch (op) {
+#define RG_X(op)                                                               \
+    case RG_##op:                                                              \
+        rg_reduce_apart_##op(team->thread, team->threads, (uint8_t *)dst,      \
+                             (uint8_t *)dst2, *from, n, divide);               \
+        return;
+        RG_BUILT_LIST(RG_X)
+#undef RG_X
+    default:
+        RG_TRAP();
     }
 }
 
@@ -270,7 +307,7 @@ RG_FN_SHARED void rg_team_reduce(const struct rg_team *team, enum rg_op op,
 #undef RG_X
     default:
         /* Not built for the type: the dispatch has given it to another. */
-        __builtin_trap();
+        RG_TRAP();
     }
 }
 

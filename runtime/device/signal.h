@@ -11,8 +11,9 @@
 enum rg_signal_op {
     RG_SIGNAL_SET = 0,
     RG_SIGNAL_ADD = 1,
-    /* Set, where nobody waits for it soon: a route may keep it until there is
-     * more for that peer, or for a little while. */
+    /* Set, where nobody waits for it soon, and which stands for what was read
+     * and used, nothing else: a route may keep it until there is more for that
+     * peer, or for a little while. */
     RG_SIGNAL_CREDIT = 2
 };
 

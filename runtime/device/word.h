@@ -17,6 +17,11 @@ enum { RG_PACKET_BYTES = 16, RG_PACKET_PAYLOAD = 8 };
 
 #if RG_ON_CUDA
 
+RG_FN void rg_prefetch(const void *at)
+{
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(at));
+}
+
 RG_FN uint64_t rg_load_acquire(const uint64_t *word)
 {
     uint64_t value;
@@ -47,6 +52,15 @@ RG_FN void rg_store_relaxed(uint64_t *word, uint64_t value)
 {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value)
                  : "memory");
+}
+
+/*
+ * What was read before has been used, so that nothing is left to order: the
+ * loads are over once the values they gave have been stored elsewhere.
+ */
+RG_FN void rg_store_credit(uint64_t *word, uint64_t value)
+{
+    rg_store_relaxed(word, value);
 }
 
 /* Two words, 16-byte aligned, in one access; each is atomic, the two are not.
@@ -219,6 +233,11 @@ RG_FN void rg_store_release(uint64_t *word, uint64_t value)
 RG_FN void rg_store_relaxed(uint64_t *word, uint64_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+RG_FN void rg_store_credit(uint64_t *word, uint64_t value)
+{
+    rg_store_release(word, value);
 }
 
 RG_FN void rg_load_relaxed_pair(const uint64_t *words, uint64_t *first_out,

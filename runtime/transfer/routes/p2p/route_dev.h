@@ -32,6 +32,8 @@ RG_FN int rg_p2p_signal(const struct rg_route *route, uint64_t offset,
 
     if (op == RG_SIGNAL_ADD)
         rg_add_release(word, value);
+    else if (op == RG_SIGNAL_CREDIT)
+        rg_store_credit(word, value);
     else
         rg_store_release(word, value);
     return RG_OK;
