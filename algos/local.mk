@@ -3,6 +3,7 @@
 # A line here is all that an algorithm needs to be in every program.
 RG_ALGO_SOURCES = \
 	algos/all_reduce/all_reduce_oneshot_ll.c \
+	algos/all_reduce/all_reduce_oneshot_ll128.c \
 	algos/all_reduce/all_reduce_twoshot_ll.c \
 	algos/all_reduce/all_reduce_doubling_ll.c \
 	algos/all_reduce/all_reduce_doubling.c \
@@ -11,21 +12,26 @@ RG_ALGO_SOURCES = \
 	algos/all_reduce/all_reduce_hierarchical.c \
 	algos/all_reduce/all_reduce_ring.c \
 	algos/all_gather/all_gather_direct_ll.c \
+	algos/all_gather/all_gather_direct_ll128.c \
 	algos/all_gather/all_gather_ring.c \
 	algos/all_gather/all_gather_hierarchical.c \
 	algos/all_gather/all_gather_direct.c \
 	algos/reduce_scatter/reduce_scatter_direct_ll.c \
+	algos/reduce_scatter/reduce_scatter_direct_ll128.c \
 	algos/reduce_scatter/reduce_scatter_ring.c \
 	algos/reduce_scatter/reduce_scatter_hierarchical.c \
 	algos/reduce_scatter/reduce_scatter_direct.c \
 	algos/broadcast/broadcast_direct_ll.c \
+	algos/broadcast/broadcast_direct_ll128.c \
 	algos/broadcast/broadcast_chain.c \
 	algos/broadcast/broadcast_hierarchical.c \
 	algos/broadcast/broadcast_direct.c \
 	algos/reduce/reduce_direct_ll.c \
+	algos/reduce/reduce_direct_ll128.c \
 	algos/reduce/reduce_chain.c \
 	algos/reduce/reduce_direct.c \
 	algos/all_to_all/all_to_all_direct_ll.c \
+	algos/all_to_all/all_to_all_direct_ll128.c \
 	algos/all_to_all/all_to_all_direct.c \
 	algos/gather/gather_direct_ll.c \
 	algos/gather/gather_direct.c \
@@ -57,9 +63,11 @@ librg_algos_a_SOURCES = $(RG_ALGO_SOURCES) \
 	algos/pattern/entries.h \
 	algos/pattern/exchange.h \
 	algos/pattern/exchange_ll.h \
+	algos/pattern/exchange_ll128.h \
 	algos/pattern/flow.h \
 	algos/pattern/fold.h \
 	algos/pattern/fold_ll.h \
+	algos/pattern/fold_ll128.h \
 	algos/pattern/nodes.h \
 	algos/pattern/packets.h \
 	algos/pattern/ring.h \

@@ -29,7 +29,7 @@
 enum {
     RG_FLOW_DEPTH = 4,
     RG_FLOW_MAX_RANKS = 256,
-    RG_FLOW_MAX_CHUNK = 1 << 20 /* bytes */
+    RG_FLOW_MAX_CHUNK = 1 << 18 /* bytes */
 };
 
 /* One channel of one invocation. */

@@ -72,6 +72,9 @@ RG_FN int rg_fold_write(struct rg_call *call, const struct rg_fold *fold,
                         rg_fold_own(call, fold, p, s->begin + k * s->most),
                         rg_fold_elems(s, k) * sizeof(rg_elem)))
             return 1;
+        /* No thread runs ahead of what has landed: beside teams that reduce,
+         * more on the way makes both slower, up to twice. */
+        rg_team_barrier(&call->team);
     }
     return 0;
 }
