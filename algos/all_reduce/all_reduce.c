@@ -97,10 +97,14 @@ RG_FN void all_reduce_entry(const struct rg_launch *launch,
                             struct rg_team *team, enum rg_op op)
 {
     const struct rg_opening opening = rg_open_begin(launch->comm, team);
-    const struct all_reduce_packets ahead =
-        all_reduce_packets_ahead(team, launch->send, launch->count);
+    struct all_reduce_packets ahead = all_reduce_packets_ahead(
+        team, launch->send, RG_ON_CUDA ? launch->count : 0);
     const struct rg_open open = rg_open_end(launch->comm, team, &opening);
 
+    /* Host threads: only now, for in place others may write where no packets
+     * are sent. */
+    if (!RG_ON_CUDA && launch->count * sizeof(rg_elem) <= open.hot.max_bytes)
+        ahead = all_reduce_packets_ahead(team, launch->send, launch->count);
     if (open.joined)
         all_reduce_any(launch, team, &open, op, &ahead, 0);
 }
