@@ -26,24 +26,29 @@ RG_FN void all_reduce_alone(struct rg_call *call)
 #define RG_ALGO_OPS(X)   RG_BUILT_LIST(X)
 #include "runtime/device/choose.h"
 
-/* The plan's algorithm for this size, any number of teams. */
-RG_FN int all_reduce_planned(struct rg_call *call, enum rg_dtype dtype,
-                             enum rg_op op, const int brief, uint64_t *run_out)
+/* The plan's rule for this size. */
+RG_FN struct rg_found all_reduce_find(const struct rg_launch *launch,
+                                      const struct rg_team *team,
+                                      const struct rg_open *open)
 {
-    const struct rg_plan *plan = call->dev->plan[call->index];
-    const uint64_t bytes = call->count * sizeof(rg_elem);
+    struct rg_found found = {launch->comm->plan[open->plan], 0, 0, 0, 0};
 
-    call->plan = plan;
-    rg_plan_fetch(plan, RG_COLL_all_reduce, &call->team);
-    /* Aborted for the group before it was launched here. */
-    if ((int64_t)(call->seq - plan->first_seq) < 0)
+    rg_plan_fetch(found.plan, RG_COLL_all_reduce, team);
+    /* Else it was aborted for the group before it was launched here. */
+    if ((int64_t)(open->hot.completed + 1 - found.plan->first_seq) >= 0)
+        rg_found_rule(&found, RG_COLL_all_reduce, (enum rg_dtype)launch->dtype,
+                      launch->count * sizeof(rg_elem));
+    return found;
+}
+
+/* The plan's algorithm, any number of teams. */
+RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
+                             const int brief, const struct rg_found *found)
+{
+    rg_call_found(call, found, RG_COLL_all_reduce);
+    if (!found->runs)
         return 0;
-    call->rule = rg_rule_for(plan, RG_COLL_all_reduce, dtype, bytes);
-    call->workspace =
-        plan->workspace + plan->offset[RG_COLL_all_reduce][call->rule->algo];
-    *run_out = RG_RUN(RG_COLL_all_reduce, call->rule->algo,
-                      call->rule->channels, plan->epoch);
-    if (plan->nranks > 1)
+    if (found->plan->nranks > 1)
         return rg_algo_run(call, op, brief);
     all_reduce_alone(call);
     return 0;
@@ -63,19 +68,44 @@ RG_FN void all_reduce_packets_any(const struct rg_launch *launch,
              run);
 }
 
+RG_FN void all_reduce_light(const struct rg_launch *launch,
+                            const struct rg_team *team,
+                            const struct rg_open *open, enum rg_op op,
+                            const struct rg_found *found)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+
+    rg_call_found(&call, found, RG_COLL_all_reduce);
+    rg_close(&call, open, rg_algo_run_light(&call, op), found->run);
+}
+
+RG_FN void all_reduce_heavy(const struct rg_launch *launch,
+                            const struct rg_team *team,
+                            const struct rg_open *open, enum rg_op op,
+                            const int brief, const struct rg_found *found)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+    const int failed = open->granted
+                           ? all_reduce_planned(&call, op, brief, found)
+                           : rg_fail(&call, RG_EABORTED, -1);
+
+    rg_close(&call, open, failed, found->run);
+}
+
 RG_FN void all_reduce_planned_any(const struct rg_launch *launch,
                                   const struct rg_team *team,
                                   const struct rg_open *open, enum rg_op op,
                                   const int brief)
 {
-    struct rg_call call = rg_call_of(launch, team, open);
-    uint64_t run = 0;
-    const int failed =
-        open->granted ? all_reduce_planned(&call, (enum rg_dtype)launch->dtype,
-                                           op, brief, &run)
-                      : rg_fail(&call, RG_EABORTED, -1);
+    struct rg_found found = {0, 0, 0, 0, 0};
 
-    rg_close(&call, open, failed, run);
+    if (open->granted)
+        found = all_reduce_find(launch, team, open);
+    if (!brief && found.runs && found.plan->nranks > 1 &&
+        rg_algo_is_light(&found))
+        all_reduce_light(launch, team, open, op, &found);
+    else
+        all_reduce_heavy(launch, team, open, op, brief, &found);
 }
 
 /* Whatever the claim and the size ask for. Every thread. */

@@ -37,13 +37,61 @@ RG_FN int rg_algo_here(struct rg_call *call, enum rg_op op)
     }
 }
 
+/* What an invocation by the plan has found in it. */
+struct rg_found {
+    const struct rg_plan *plan;
+    const struct rg_rule *rule;
+    uint64_t run;
+    int root;
+    int runs; /* 0: it is over, with nothing done */
+};
+
+/* The rule for a size. */
+RG_FN void rg_found_rule(struct rg_found *found, enum rg_collective collective,
+                         enum rg_dtype dtype, uint64_t bytes)
+{
+    found->rule = rg_rule_for(found->plan, collective, dtype, bytes);
+    found->run = RG_RUN(collective, found->rule->algo, found->rule->channels,
+                        found->plan->epoch);
+    found->runs = 1;
+}
+
+RG_FN void rg_call_found(struct rg_call *call, const struct rg_found *found,
+                         enum rg_collective collective)
+{
+    call->plan = found->plan;
+    call->rule = found->rule;
+    call->root = found->root;
+    if (found->rule)
+        call->workspace = found->plan->workspace +
+                          found->plan->offset[collective][found->rule->algo];
+}
+
 #if RG_ON_CUDA
+
+/* 1: the name ends so. */
+RG_FN constexpr int rg_name_ends(const char *name, const char *end)
+{
+    int n = 0, m = 0;
+
+    while (name[n])
+        n++;
+    while (end[m])
+        m++;
+    while (n > 0 && m > 0 && name[n - 1] == end[m - 1]) {
+        n--;
+        m--;
+    }
+    return m == 0;
+}
 
 #define RG_X(name)                                                             \
     template <int op>                                                          \
     RG_FN_APART int rg_algo_apart_##name(struct rg_call *call)                 \
     {                                                                          \
-        return RG_ALGO_FN(name)(call, (enum rg_op)op);                         \
+        if constexpr (!rg_name_ends(#name, "_ll128"))                          \
+            return RG_ALGO_FN(name)(call, (enum rg_op)op);                     \
+        return rg_fail(call, RG_EUNAVAILABLE, -1);                             \
     }
 RG_ALGO_LIST(RG_X)
 #undef RG_X
@@ -80,7 +128,49 @@ RG_FN int rg_algo_run(struct rg_call *call, enum rg_op op, const int brief)
     }
 }
 
+/*
+ * LL128's algorithms are short, and what a call takes to reach memory counts:
+ * they are inlined, each with a call that stays in registers.
+ */
+RG_FN int rg_algo_is_light(const struct rg_found *found)
+{
+    switch (found->rule->algo) {
+#define RG_X(name)                                                             \
+    case rg_algo_at_##name:                                                    \
+        return rg_name_ends(#name, "_ll128");
+        RG_ALGO_LIST(RG_X)
+#undef RG_X
+    default:
+        return 0;
+    }
+}
+
+RG_FN int rg_algo_run_light(struct rg_call *call, enum rg_op op)
+{
+    switch (call->rule->algo) {
+#define RG_X(name)                                                             \
+    case rg_algo_at_##name:                                                    \
+        if constexpr (rg_name_ends(#name, "_ll128"))                           \
+            return RG_ALGO_FN(name)(call, op);                                 \
+        break;
+        RG_ALGO_LIST(RG_X)
+#undef RG_X
+    }
+    return rg_fail(call, RG_EUNAVAILABLE, -1);
+}
+
 #else
+
+RG_FN int rg_algo_is_light(const struct rg_found *found)
+{
+    (void)found;
+    return 0;
+}
+
+RG_FN int rg_algo_run_light(struct rg_call *call, enum rg_op op)
+{
+    return rg_algo_here(call, op);
+}
 
 RG_FN int rg_algo_run(struct rg_call *call, enum rg_op op, const int brief)
 {

@@ -54,41 +54,45 @@ RG_FN int rg_frame_rooted(enum rg_collective collective)
  * What the view cannot serve at any rank ends at all alike, with nothing done
  * and a note for the host.
  */
-RG_FN void rg_frame_decline(const struct rg_call *call)
+RG_FN void rg_frame_decline(const struct rg_comm_dev *dev,
+                            const struct rg_team *team)
 {
-    uint64_t *declined = &call->dev->mailbox->declined;
+    uint64_t *declined = &dev->mailbox->declined;
 
-    if (call->team.index == 0 && call->team.thread == 0)
+    if (team->index == 0 && team->thread == 0)
         rg_store_relaxed(declined, rg_load_relaxed(declined) + 1);
 }
 
-/* The plan's algorithm for this size. 0, or 1 for failed. */
-RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op, const int brief,
-                           uint64_t *run_out)
+/* The plan's rule for this size. */
+RG_FN struct rg_found rg_frame_find(const struct rg_launch *launch,
+                                    const struct rg_team *team,
+                                    const struct rg_open *open)
 {
-    const struct rg_launch *launch = call->launch;
-    const struct rg_plan *plan = call->dev->plan[call->index];
+    struct rg_found found = {launch->comm->plan[open->plan], 0, 0, 0, 0};
 
-    call->plan = plan;
-    rg_plan_fetch(plan, RG_FRAME_COLL, &call->team);
+    rg_plan_fetch(found.plan, RG_FRAME_COLL, team);
     /* Aborted for the group before it was launched here. */
-    if ((int64_t)(call->seq - plan->first_seq) < 0)
-        return 0;
+    if ((int64_t)(open->hot.completed + 1 - found.plan->first_seq) < 0)
+        return found;
     if (rg_frame_rooted(RG_FRAME_COLL))
-        call->root = rg_plan_rank(plan, launch->root);
-    if (call->root < 0 || !plan->rules[RG_FRAME_COLL].count) {
-        rg_frame_decline(call);
+        found.root = rg_plan_rank(found.plan, launch->root);
+    if (found.root < 0 || !found.plan->rules[RG_FRAME_COLL].count)
+        rg_frame_decline(launch->comm, team);
+    else
+        rg_found_rule(&found, RG_FRAME_COLL, (enum rg_dtype)launch->dtype,
+                      launch->count * sizeof(rg_elem) *
+                          rg_rule_blocks(RG_FRAME_COLL, (int)launch->slots));
+    return found;
+}
+
+/* The plan's algorithm. 0, or 1 for failed. */
+RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op, const int brief,
+                           const struct rg_found *found)
+{
+    rg_call_found(call, found, RG_FRAME_COLL);
+    if (!found->runs)
         return 0;
-    }
-    call->rule =
-        rg_rule_for(plan, RG_FRAME_COLL, (enum rg_dtype)launch->dtype,
-                    call->count * sizeof(rg_elem) *
-                        rg_rule_blocks(RG_FRAME_COLL, (int)launch->slots));
-    call->workspace =
-        plan->workspace + plan->offset[RG_FRAME_COLL][call->rule->algo];
-    *run_out = RG_RUN(RG_FRAME_COLL, call->rule->algo, call->rule->channels,
-                      plan->epoch);
-    if (plan->nranks > 1)
+    if (found->plan->nranks > 1)
         return rg_algo_run(call, op, brief);
     RG_FRAME_NAME(_alone)(call, op);
     return 0;
@@ -122,17 +126,43 @@ RG_FN int rg_frame_by_line(const struct rg_launch *launch,
 #endif
 }
 
+RG_FN void rg_frame_light(const struct rg_launch *launch,
+                          const struct rg_team *team,
+                          const struct rg_open *open, enum rg_op op,
+                          const struct rg_found *found)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+
+    rg_call_found(&call, found, RG_FRAME_COLL);
+    rg_close(&call, open, rg_algo_run_light(&call, op), found->run);
+}
+
+RG_FN void rg_frame_heavy(const struct rg_launch *launch,
+                          const struct rg_team *team,
+                          const struct rg_open *open, enum rg_op op,
+                          const int brief, const struct rg_found *found)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+    const int failed = open->granted ? rg_frame_planned(&call, op, brief, found)
+                                     : rg_fail(&call, RG_EABORTED, -1);
+
+    rg_close(&call, open, failed, found->run);
+}
+
 RG_FN void rg_frame_by_plan(const struct rg_launch *launch,
                             const struct rg_team *team,
                             const struct rg_open *open, enum rg_op op,
                             const int brief)
 {
-    struct rg_call call = rg_call_of(launch, team, open);
-    uint64_t run = 0;
-    const int failed = open->granted ? rg_frame_planned(&call, op, brief, &run)
-                                     : rg_fail(&call, RG_EABORTED, -1);
+    struct rg_found found = {0, 0, 0, 0, 0};
 
-    rg_close(&call, open, failed, run);
+    if (open->granted)
+        found = rg_frame_find(launch, team, open);
+    if (!brief && found.runs && found.plan->nranks > 1 &&
+        rg_algo_is_light(&found))
+        rg_frame_light(launch, team, open, op, &found);
+    else
+        rg_frame_heavy(launch, team, open, op, brief, &found);
 }
 
 /* Each has a call of its own: one that calls are made with is in memory. */
