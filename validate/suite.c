@@ -194,7 +194,6 @@ int rg_suite_runs(const struct rg_suite *suite, enum rg_collective collective,
     return 0;
 }
 
-/* Why the case says nothing about this backend, or null. */
 /* Types whose reductions this build has. */
 static unsigned built_types(const struct rg_suite *suite)
 {
@@ -204,6 +203,7 @@ static unsigned built_types(const struct rg_suite *suite)
 #undef X
 }
 
+/* Why the case says nothing about this build or backend, or null. */
 static const char *inapplicable(const struct rg_suite *suite,
                                 const struct rg_case *test)
 {

@@ -6,8 +6,8 @@
  * line ends in a tag. Its eight lanes store it by one instruction, and a line
  * that is stored so to memory reached by NVLink, or of the same device, arrives
  * whole: whoever sees the tag sees the line. The PTX memory model does not
- * promise that. NCCL's protocol of this name rests on the same, and
- * `results.*` with `torn` inputs would show a line that does not.
+ * promise that. NCCL's protocol of this name rests on the same; a line that
+ * does not would be wrong data to whoever checks results.
  * The emulated device has one tag a batch, released and acquired.
  *
  * Tags never come round, so nothing is cleaned but before an epoch.
