@@ -21,9 +21,11 @@ RG_FN void all_reduce_alone(struct rg_call *call)
                      (end - begin) * sizeof(rg_elem));
 }
 
-#define RG_ALGO_LIST(X)  RG_ALL_REDUCE_LIST(X)
-#define RG_ALGO_FN(name) all_reduce_##name
-#define RG_ALGO_OPS(X)   RG_BUILT_LIST(X)
+#define RG_ALGO_LIST(X)         RG_ALL_REDUCE_LIST(X)
+#define RG_ALGO_FN(name)        all_reduce_##name
+#define RG_ALGO_OPS(X)          RG_BUILT_LIST(X)
+#define RG_ALGO_COLL            RG_COLL_all_reduce
+#define RG_ALGO_ALONE(call, op) all_reduce_alone(call)
 #include "runtime/device/choose.h"
 
 /* The plan's rule for this size. */
@@ -31,27 +33,12 @@ RG_FN struct rg_found all_reduce_find(const struct rg_launch *launch,
                                       const struct rg_team *team,
                                       const struct rg_open *open)
 {
-    struct rg_found found = {launch->comm->plan[open->plan], 0, 0, 0, 0};
+    struct rg_found found = {0, 0, 0, 0, 0};
 
-    rg_plan_fetch(found.plan, RG_COLL_all_reduce, team);
-    /* Else it was aborted for the group before it was launched here. */
-    if ((int64_t)(open->hot.completed + 1 - found.plan->first_seq) >= 0)
-        rg_found_rule(&found, RG_COLL_all_reduce, (enum rg_dtype)launch->dtype,
+    if (open->granted && rg_found_begins(&found, launch, team, open))
+        rg_found_rule(&found, (enum rg_dtype)launch->dtype,
                       launch->count * sizeof(rg_elem));
     return found;
-}
-
-/* The plan's algorithm, any number of teams. */
-RG_FN int all_reduce_planned(struct rg_call *call, enum rg_op op,
-                             const int brief, const struct rg_found *found)
-{
-    rg_call_found(call, found, RG_COLL_all_reduce);
-    if (!found->runs)
-        return 0;
-    if (found->plan->nranks > 1)
-        return rg_algo_run(call, op, brief);
-    all_reduce_alone(call);
-    return 0;
 }
 
 /* By the hot line. Every thread, as below. */
@@ -68,46 +55,6 @@ RG_FN void all_reduce_packets_any(const struct rg_launch *launch,
              run);
 }
 
-RG_FN void all_reduce_light(const struct rg_launch *launch,
-                            const struct rg_team *team,
-                            const struct rg_open *open, enum rg_op op,
-                            const struct rg_found *found)
-{
-    struct rg_call call = rg_call_of(launch, team, open);
-
-    rg_call_found(&call, found, RG_COLL_all_reduce);
-    rg_close(&call, open, rg_algo_run_light(&call, op), found->run);
-}
-
-RG_FN void all_reduce_heavy(const struct rg_launch *launch,
-                            const struct rg_team *team,
-                            const struct rg_open *open, enum rg_op op,
-                            const int brief, const struct rg_found *found)
-{
-    struct rg_call call = rg_call_of(launch, team, open);
-    const int failed = open->granted
-                           ? all_reduce_planned(&call, op, brief, found)
-                           : rg_fail(&call, RG_EABORTED, -1);
-
-    rg_close(&call, open, failed, found->run);
-}
-
-RG_FN void all_reduce_planned_any(const struct rg_launch *launch,
-                                  const struct rg_team *team,
-                                  const struct rg_open *open, enum rg_op op,
-                                  const int brief)
-{
-    struct rg_found found = {0, 0, 0, 0, 0};
-
-    if (open->granted)
-        found = all_reduce_find(launch, team, open);
-    if (!brief && found.runs && found.plan->nranks > 1 &&
-        rg_algo_is_light(&found))
-        all_reduce_light(launch, team, open, op, &found);
-    else
-        all_reduce_heavy(launch, team, open, op, brief, &found);
-}
-
 /* Whatever the claim and the size ask for. Every thread. */
 RG_FN_SHARED void all_reduce_any(const struct rg_launch *launch,
                                  const struct rg_team *team,
@@ -115,12 +62,15 @@ RG_FN_SHARED void all_reduce_any(const struct rg_launch *launch,
                                  const struct all_reduce_packets *ahead,
                                  const int brief)
 {
-    /* Each with a call of its own: one that calls are made with is in memory.
-     */
-    if (open->granted && launch->count * sizeof(rg_elem) <= open->hot.max_bytes)
+    struct rg_found found;
+
+    if (open->granted &&
+        launch->count * sizeof(rg_elem) <= open->hot.max_bytes) {
         all_reduce_packets_any(launch, team, open, op, ahead);
-    else
-        all_reduce_planned_any(launch, team, open, op, brief);
+        return;
+    }
+    found = all_reduce_find(launch, team, open);
+    rg_algo_by_plan(launch, team, open, op, brief, &found);
 }
 
 RG_FN void all_reduce_entry(const struct rg_launch *launch,

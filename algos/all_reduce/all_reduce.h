@@ -1,6 +1,6 @@
 /*
- * The all-reduce algorithms in table order, and what their files share. The
- * order is the index that rules and the device's switch use; the last one
+ * What the all-reduce algorithms share. Their order (algos/local.mk) is the
+ * index that rules use; the last one
  * serves all sizes for which nothing better is known.
  */
 #ifndef RG_ALL_REDUCE_H
@@ -10,10 +10,6 @@
 #include "runtime/algo.h"
 #include "runtime/device/call.h"
 #include "runtime/device/share.h"
-
-#define RG_X(name) RG_ALL_REDUCE_##name,
-enum rg_all_reduce { RG_ALL_REDUCE_LIST(RG_X) RG_ALL_REDUCE_COUNT };
-#undef RG_X
 
 #undef RG_ENTRIES
 #define RG_ENTRIES rg_all_reduce_entries

@@ -43,6 +43,19 @@ struct rg_call {
     int refused;   /* this thread had a signal refused */
 };
 
+/* As much of a call as waits need, for those that have it in registers. */
+RG_FN struct rg_call rg_call_waiting(const struct rg_team *team,
+                                     struct rg_comm_dev *dev, int index)
+{
+    struct rg_call call;
+
+    call.team = *team;
+    call.dev = dev;
+    call.index = index;
+    call.step = 0;
+    return call;
+}
+
 struct rg_waiter {
     uint64_t polls;
     uint64_t looked; /* time of the last look, 0: none yet */

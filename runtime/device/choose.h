@@ -1,5 +1,5 @@
 /*
- * From a rule to its algorithm: rg_algo_run(call, op, brief).
+ * From a plan to its rule and algorithm: rg_algo_by_plan().
  *
  * Included once, by the collective's entry source, behind these definitions;
  * without them there is nothing in it:
@@ -8,6 +8,8 @@
  *   RG_ALGO_FN(name)    an algorithm's function: int (struct rg_call *,
  *                       enum rg_op), 0 or 1 for failed
  *   RG_ALGO_OPS(X)      the operations there are entries of
+ *   RG_ALGO_COLL        the collective
+ *   RG_ALGO_ALONE(call, op)  what a group of one rank does
  *
  * On CUDA each algorithm is compiled apart, once for each operation, so that it
  * has all registers: inlined into one kernel, they keep each other's in memory.
@@ -16,6 +18,7 @@
 #ifndef RG_DEVICE_CHOOSE_H
 #define RG_DEVICE_CHOOSE_H
 
+#include "runtime/device/entry.h"
 #include "runtime/device/transfer.h"
 
 #ifdef RG_ALGO_LIST
@@ -46,25 +49,35 @@ struct rg_found {
     int runs; /* 0: it is over, with nothing done */
 };
 
-/* The rule for a size. */
-RG_FN void rg_found_rule(struct rg_found *found, enum rg_collective collective,
-                         enum rg_dtype dtype, uint64_t bytes)
+/* The plan in force; 0 from those that it aborted before they began here. */
+RG_FN int rg_found_begins(struct rg_found *found,
+                          const struct rg_launch *launch,
+                          const struct rg_team *team,
+                          const struct rg_open *open)
 {
-    found->rule = rg_rule_for(found->plan, collective, dtype, bytes);
-    found->run = RG_RUN(collective, found->rule->algo, found->rule->channels,
+    found->plan = launch->comm->plan[open->plan];
+    rg_plan_fetch(found->plan, RG_ALGO_COLL, team);
+    return (int64_t)(open->hot.completed + 1 - found->plan->first_seq) >= 0;
+}
+
+/* The rule for a size. */
+RG_FN void rg_found_rule(struct rg_found *found, enum rg_dtype dtype,
+                         uint64_t bytes)
+{
+    found->rule = rg_rule_for(found->plan, RG_ALGO_COLL, dtype, bytes);
+    found->run = RG_RUN(RG_ALGO_COLL, found->rule->algo, found->rule->channels,
                         found->plan->epoch);
     found->runs = 1;
 }
 
-RG_FN void rg_call_found(struct rg_call *call, const struct rg_found *found,
-                         enum rg_collective collective)
+RG_FN void rg_call_found(struct rg_call *call, const struct rg_found *found)
 {
     call->plan = found->plan;
     call->rule = found->rule;
     call->root = found->root;
     if (found->rule)
         call->workspace = found->plan->workspace +
-                          found->plan->offset[collective][found->rule->algo];
+                          found->plan->offset[RG_ALGO_COLL][found->rule->algo];
 }
 
 #if RG_ON_CUDA
@@ -179,6 +192,60 @@ RG_FN int rg_algo_run(struct rg_call *call, enum rg_op op, const int brief)
 }
 
 #endif
+
+/* ---- a launch that goes by the plan -------------------------------------- */
+
+/* 0, or 1 for failed. */
+RG_FN int rg_algo_found(struct rg_call *call, enum rg_op op, const int brief,
+                        const struct rg_found *found)
+{
+    rg_call_found(call, found);
+    if (!found->runs)
+        return 0;
+    if (found->plan->nranks > 1)
+        return rg_algo_run(call, op, brief);
+    RG_ALGO_ALONE(call, op);
+    return 0;
+}
+
+RG_FN void rg_algo_light(const struct rg_launch *launch,
+                         const struct rg_team *team, const struct rg_open *open,
+                         enum rg_op op, const struct rg_found *found)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+
+    rg_call_found(&call, found);
+    rg_close(&call, open, rg_algo_run_light(&call, op), found->run);
+}
+
+RG_FN void rg_algo_heavy(const struct rg_launch *launch,
+                         const struct rg_team *team, const struct rg_open *open,
+                         enum rg_op op, const int brief,
+                         const struct rg_found *found)
+{
+    struct rg_call call = rg_call_of(launch, team, open);
+    const int failed = open->granted ? rg_algo_found(&call, op, brief, found)
+                                     : rg_fail(&call, RG_EABORTED, -1);
+
+    rg_close(&call, open, failed, found->run);
+}
+
+/*
+ * Every thread of a joined team; `found` is zero where the launch may only
+ * close. Each way has a call of its own: one that calls are made with is in
+ * memory.
+ */
+RG_FN void rg_algo_by_plan(const struct rg_launch *launch,
+                           const struct rg_team *team,
+                           const struct rg_open *open, enum rg_op op,
+                           const int brief, const struct rg_found *found)
+{
+    if (!brief && found->runs && found->plan->nranks > 1 &&
+        rg_algo_is_light(found))
+        rg_algo_light(launch, team, open, op, found);
+    else
+        rg_algo_heavy(launch, team, open, op, brief, found);
+}
 
 #endif
 

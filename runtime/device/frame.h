@@ -39,9 +39,11 @@
 #define RG_FRAME_TABLE(NONE, X) X(sum)
 #endif
 
-#define RG_ALGO_LIST(X)  RG_FRAME_LIST(X)
-#define RG_ALGO_FN(name) RG_FRAME_NAME(_##name)
-#define RG_ALGO_OPS(X)   RG_FRAME_BUILT(X)
+#define RG_ALGO_LIST(X)         RG_FRAME_LIST(X)
+#define RG_ALGO_FN(name)        RG_FRAME_NAME(_##name)
+#define RG_ALGO_OPS(X)          RG_FRAME_BUILT(X)
+#define RG_ALGO_COLL            RG_FRAME_COLL
+#define RG_ALGO_ALONE(call, op) RG_FRAME_NAME(_alone)(call, op)
 #include "runtime/device/choose.h"
 
 RG_FN int rg_frame_rooted(enum rg_collective collective)
@@ -68,34 +70,19 @@ RG_FN struct rg_found rg_frame_find(const struct rg_launch *launch,
                                     const struct rg_team *team,
                                     const struct rg_open *open)
 {
-    struct rg_found found = {launch->comm->plan[open->plan], 0, 0, 0, 0};
+    struct rg_found found = {0, 0, 0, 0, 0};
 
-    rg_plan_fetch(found.plan, RG_FRAME_COLL, team);
-    /* Aborted for the group before it was launched here. */
-    if ((int64_t)(open->hot.completed + 1 - found.plan->first_seq) < 0)
+    if (!open->granted || !rg_found_begins(&found, launch, team, open))
         return found;
     if (rg_frame_rooted(RG_FRAME_COLL))
         found.root = rg_plan_rank(found.plan, launch->root);
     if (found.root < 0 || !found.plan->rules[RG_FRAME_COLL].count)
         rg_frame_decline(launch->comm, team);
     else
-        rg_found_rule(&found, RG_FRAME_COLL, (enum rg_dtype)launch->dtype,
+        rg_found_rule(&found, (enum rg_dtype)launch->dtype,
                       launch->count * sizeof(rg_elem) *
                           rg_rule_blocks(RG_FRAME_COLL, (int)launch->slots));
     return found;
-}
-
-/* The plan's algorithm. 0, or 1 for failed. */
-RG_FN int rg_frame_planned(struct rg_call *call, enum rg_op op, const int brief,
-                           const struct rg_found *found)
-{
-    rg_call_found(call, found, RG_FRAME_COLL);
-    if (!found->runs)
-        return 0;
-    if (found->plan->nranks > 1)
-        return rg_algo_run(call, op, brief);
-    RG_FRAME_NAME(_alone)(call, op);
-    return 0;
 }
 
 /* Of an invocation by the hot line, but for the epoch. */
@@ -126,53 +113,17 @@ RG_FN int rg_frame_by_line(const struct rg_launch *launch,
 #endif
 }
 
-RG_FN void rg_frame_light(const struct rg_launch *launch,
-                          const struct rg_team *team,
-                          const struct rg_open *open, enum rg_op op,
-                          const struct rg_found *found)
-{
-    struct rg_call call = rg_call_of(launch, team, open);
-
-    rg_call_found(&call, found, RG_FRAME_COLL);
-    rg_close(&call, open, rg_algo_run_light(&call, op), found->run);
-}
-
-RG_FN void rg_frame_heavy(const struct rg_launch *launch,
-                          const struct rg_team *team,
-                          const struct rg_open *open, enum rg_op op,
-                          const int brief, const struct rg_found *found)
-{
-    struct rg_call call = rg_call_of(launch, team, open);
-    const int failed = open->granted ? rg_frame_planned(&call, op, brief, found)
-                                     : rg_fail(&call, RG_EABORTED, -1);
-
-    rg_close(&call, open, failed, found->run);
-}
-
-RG_FN void rg_frame_by_plan(const struct rg_launch *launch,
-                            const struct rg_team *team,
-                            const struct rg_open *open, enum rg_op op,
-                            const int brief)
-{
-    struct rg_found found = {0, 0, 0, 0, 0};
-
-    if (open->granted)
-        found = rg_frame_find(launch, team, open);
-    if (!brief && found.runs && found.plan->nranks > 1 &&
-        rg_algo_is_light(&found))
-        rg_frame_light(launch, team, open, op, &found);
-    else
-        rg_frame_heavy(launch, team, open, op, brief, &found);
-}
-
-/* Each has a call of its own: one that calls are made with is in memory. */
 RG_FN_SHARED void rg_frame_any(const struct rg_launch *launch,
                                const struct rg_team *team,
                                const struct rg_open *open, enum rg_op op,
                                const int brief)
 {
-    if (!rg_frame_by_line(launch, team, open, op))
-        rg_frame_by_plan(launch, team, open, op, brief);
+    struct rg_found found;
+
+    if (rg_frame_by_line(launch, team, open, op))
+        return;
+    found = rg_frame_find(launch, team, open);
+    rg_algo_by_plan(launch, team, open, op, brief, &found);
 }
 
 RG_FN void rg_frame_entry(const struct rg_launch *launch, struct rg_team *team,

@@ -257,13 +257,9 @@ RG_FN_COLD int rg_ll128_wait_long(struct rg_team team, struct rg_comm_dev *dev,
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
     struct rg_ll128 batch;
-    struct rg_call call;
+    const struct rg_call call = rg_call_waiting(&team, dev, index);
     int status = RG_OK;
 
-    call.team = team;
-    call.dev = dev;
-    call.index = index;
-    call.step = 0;
     while (!rg_ll128_any(status != RG_OK)) {
         if (rg_ll128_poll(&team, place, tag, &batch))
             return 0;

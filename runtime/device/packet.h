@@ -128,13 +128,9 @@ rg_packet_wait_long(struct rg_team team, struct rg_comm_dev *dev, int index,
 {
     struct rg_waiter waiter = RG_WAITER_INIT;
     struct rg_packet_waited waited = {0, 0};
-    struct rg_call call;
+    const struct rg_call call = rg_call_waiting(&team, dev, index);
     int status = RG_OK;
 
-    call.team = team;
-    call.dev = dev;
-    call.index = index;
-    call.step = 0;
     while (status == RG_OK) {
         if (rg_packet_load(packet, tag, &waited.payload))
             return waited;
